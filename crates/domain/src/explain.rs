@@ -85,46 +85,25 @@ pub struct Reason {
     pub jobs: Vec<(JobId, StateName)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
-    Scheduled,
-    Blocked,
-    Backoff,
-    QueuePaused,
-    QueueFull,
-    Rate,
-    NoWorker,
-    Draining,
-    QueueNotServed,
-    Behind,
-    SlotsBusy,
-    Ready,
-    Running,
-    Cancelling,
-    Unkillable,
-    Finished,
-}
-
-impl Code {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Scheduled => "scheduled",
-            Self::Blocked => "blocked",
-            Self::Backoff => "backoff",
-            Self::QueuePaused => "queue_paused",
-            Self::QueueFull => "queue_full",
-            Self::Rate => "rate",
-            Self::NoWorker => "no_worker",
-            Self::Draining => "draining",
-            Self::QueueNotServed => "queue_not_served",
-            Self::Behind => "behind",
-            Self::SlotsBusy => "slots_busy",
-            Self::Ready => "ready",
-            Self::Running => "running",
-            Self::Cancelling => "cancelling",
-            Self::Unkillable => "unkillable",
-            Self::Finished => "finished",
-        }
+crate::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Code {
+        Scheduled = "scheduled",
+        Blocked = "blocked",
+        Backoff = "backoff",
+        QueuePaused = "queue_paused",
+        QueueFull = "queue_full",
+        Rate = "rate",
+        NoWorker = "no_worker",
+        Draining = "draining",
+        QueueNotServed = "queue_not_served",
+        Behind = "behind",
+        SlotsBusy = "slots_busy",
+        Ready = "ready",
+        Running = "running",
+        Cancelling = "cancelling",
+        Unkillable = "unkillable",
+        Finished = "finished",
     }
 }
 

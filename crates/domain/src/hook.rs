@@ -17,33 +17,20 @@ use super::job::life::StateName;
 use super::text::nearest::nearest;
 use super::values::name::QueueName;
 
-/// An event that can trigger a hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HookEvent {
-    Success,
-    Failure,
-    Dead,
-    BatchFinished,
-    WorkerCrashed,
-    DlqAbove,
+crate::named_enum! {
+    /// An event that can trigger a hook.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum HookEvent {
+        Success = "success",
+        Failure = "failure",
+        Dead = "dead",
+        BatchFinished = "batch_finished",
+        WorkerCrashed = "worker_crashed",
+        DlqAbove = "dlq_above",
+    }
 }
 
 impl HookEvent {
-    pub const ALL: [Self; 6] =
-        [Self::Success, Self::Failure, Self::Dead, Self::BatchFinished, Self::WorkerCrashed, Self::DlqAbove];
-
-    /// The name used in SQL, in JSON and in a header.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Dead => "dead",
-            Self::BatchFinished => "batch_finished",
-            Self::WorkerCrashed => "worker_crashed",
-            Self::DlqAbove => "dlq_above",
-        }
-    }
-
     /// The name used in flags, help and messages.
     pub fn name_in_flags(self) -> &'static str {
         match self {
@@ -63,7 +50,7 @@ impl FromStr for HookEvent {
     /// `batch-finished` and `batch_finished` are the same event.
     fn from_str(text: &str) -> Result<Self, HookError> {
         let name = text.replace('-', "_");
-        Self::ALL.into_iter().find(|event| event.name() == name).ok_or_else(|| HookError::UnknownEvent {
+        Self::from_name(&name).ok_or_else(|| HookError::UnknownEvent {
             typed: text.to_owned(),
             nearest: nearest(&name.replace('_', "-"), Self::ALL.map(Self::name_in_flags)),
         })

@@ -41,20 +41,11 @@ pub fn parse_file_name(name: &str) -> Option<(u64, u32)> {
     (file_name(number, attempt) == name).then_some((number, attempt))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    Out,
-    Err,
-}
-
-impl Stream {
-    pub const ALL: [Self; 2] = [Self::Out, Self::Err];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Out => "stdout",
-            Self::Err => "stderr",
-        }
+crate::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Stream {
+        Out = "stdout",
+        Err = "stderr",
     }
 }
 

@@ -17,77 +17,29 @@ pub const MAX_CONCURRENCY: u32 = 1_024;
 /// A lease must last at least this many heartbeats, so that a single missed heartbeat does no harm.
 pub const HEARTBEATS_PER_LEASE: u32 = 3;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SettingKey {
-    MaxRetries,
-    BackoffStrategy,
-    RetryDelay,
-    BackoffBase,
-    MaxBackoff,
-    BackoffJitter,
-    JobTimeout,
-    KillGrace,
-    ShutdownGrace,
-    Concurrency,
-    HeartbeatInterval,
-    Lease,
-    CrashLimit,
-    LogMaxBytes,
-    Limits,
-    RetainCompleted,
-    RetainDead,
-    RetainLogs,
-    RetainEvents,
-    Durability,
-}
-
-impl SettingKey {
-    pub const ALL: [Self; 20] = [
-        Self::MaxRetries,
-        Self::BackoffStrategy,
-        Self::RetryDelay,
-        Self::BackoffBase,
-        Self::MaxBackoff,
-        Self::BackoffJitter,
-        Self::JobTimeout,
-        Self::KillGrace,
-        Self::ShutdownGrace,
-        Self::Concurrency,
-        Self::HeartbeatInterval,
-        Self::Lease,
-        Self::CrashLimit,
-        Self::LogMaxBytes,
-        Self::Limits,
-        Self::RetainCompleted,
-        Self::RetainDead,
-        Self::RetainLogs,
-        Self::RetainEvents,
-        Self::Durability,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MaxRetries => "max_retries",
-            Self::BackoffStrategy => "backoff_strategy",
-            Self::RetryDelay => "retry_delay",
-            Self::BackoffBase => "backoff_base",
-            Self::MaxBackoff => "max_backoff",
-            Self::BackoffJitter => "backoff_jitter",
-            Self::JobTimeout => "job_timeout",
-            Self::KillGrace => "kill_grace",
-            Self::ShutdownGrace => "shutdown_grace",
-            Self::Concurrency => "concurrency",
-            Self::HeartbeatInterval => "heartbeat_interval",
-            Self::Lease => "lease",
-            Self::CrashLimit => "crash_limit",
-            Self::LogMaxBytes => "log_max_bytes",
-            Self::Limits => "limits",
-            Self::RetainCompleted => "retain_completed",
-            Self::RetainDead => "retain_dead",
-            Self::RetainLogs => "retain_logs",
-            Self::RetainEvents => "retain_events",
-            Self::Durability => "durability",
-        }
+crate::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum SettingKey {
+        MaxRetries = "max_retries",
+        BackoffStrategy = "backoff_strategy",
+        RetryDelay = "retry_delay",
+        BackoffBase = "backoff_base",
+        MaxBackoff = "max_backoff",
+        BackoffJitter = "backoff_jitter",
+        JobTimeout = "job_timeout",
+        KillGrace = "kill_grace",
+        ShutdownGrace = "shutdown_grace",
+        Concurrency = "concurrency",
+        HeartbeatInterval = "heartbeat_interval",
+        Lease = "lease",
+        CrashLimit = "crash_limit",
+        LogMaxBytes = "log_max_bytes",
+        Limits = "limits",
+        RetainCompleted = "retain_completed",
+        RetainDead = "retain_dead",
+        RetainLogs = "retain_logs",
+        RetainEvents = "retain_events",
+        Durability = "durability",
     }
 }
 
@@ -103,28 +55,21 @@ impl FromStr for SettingKey {
     /// `max-retries` and `max_retries` are the same key.
     fn from_str(text: &str) -> Result<Self, SettingError> {
         let name = text.replace('-', "_");
-        Self::ALL.into_iter().find(|key| key.name() == name).ok_or_else(|| SettingError::UnknownKey {
+        Self::from_name(&name).ok_or_else(|| SettingError::UnknownKey {
             typed: text.to_owned(),
             nearest: nearest(&name, Self::ALL.map(Self::name)),
         })
     }
 }
 
-/// When a commit is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// After it was synced to disk: it survives a power failure.
-    Full,
-    /// Before it was synced: it survives a crash of the process, but the last moments may be lost in a power failure.
-    Normal,
-}
-
-impl Durability {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Normal => "normal",
-        }
+crate::named_enum! {
+    /// When a commit is acknowledged.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Durability {
+        /// After it was synced to disk: it survives a power failure.
+        Full = "full",
+        /// Before it was synced: it survives a crash of the process, but the last moments may be lost in a power failure.
+        Normal = "normal",
     }
 }
 
@@ -354,10 +299,11 @@ fn limits(key: SettingKey, value: &str) -> Result<Limits, SettingError> {
 }
 
 fn durability(key: SettingKey, value: &str) -> Result<Durability, SettingError> {
-    [Durability::Full, Durability::Normal]
-        .into_iter()
-        .find(|durability| durability.name() == value)
-        .ok_or_else(|| SettingError::NotAChoice { key, value: value.to_owned(), choices: "full or normal" })
+    Durability::from_name(value).ok_or_else(|| SettingError::NotAChoice {
+        key,
+        value: value.to_owned(),
+        choices: "full or normal",
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub mod day;
 pub mod name;
+pub mod named_enum;
 pub mod signal;
 pub mod size;
 pub mod span;

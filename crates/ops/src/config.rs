@@ -6,19 +6,12 @@ use domain::text::shell::quote_words;
 use store::settings::check_value;
 use store::{Notice, Store, StoreError};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SettingOrigin {
-    Default,
-    /// Set explicitly.
-    Store,
-}
-
-impl SettingOrigin {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Store => "store",
-        }
+domain::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SettingOrigin {
+        Default = "default",
+        /// Set explicitly.
+        Store = "store",
     }
 }
 

@@ -35,22 +35,14 @@ use store::{Contradiction, Store, StoreError};
 use sys::fs::owner_only;
 use sys::fs::ownership::OwnershipError;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
-    Ok,
-    /// It works, but needs attention.
-    Warning,
-    /// It does not work or is not safe.
-    Error,
-}
-
-impl Level {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
+domain::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Level {
+        Ok = "ok",
+        /// It works, but needs attention.
+        Warning = "warning",
+        /// It does not work or is not safe.
+        Error = "error",
     }
 }
 

@@ -52,42 +52,26 @@ pub struct AttemptRef {
     pub worker: String,
 }
 
-/// A way for a process to escape from its attempt, named by the marks that it sheds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Escape {
-    /// No marks: it merely runs in the background.
-    Child,
-    /// The session.
-    Daemon,
-    /// Session and environment; it still holds the lock.
-    Bare,
-    /// Session and lock; its environment names the attempt.
-    Unlocked,
-    /// Environment and lock; it is still in the session.
-    Nameless,
-    /// All three.
-    Naked,
+domain::named_enum! {
+    /// A way for a process to escape from its attempt, named by the marks that it sheds.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Escape {
+        /// No marks: it merely runs in the background.
+        Child = "child",
+        /// The session.
+        Daemon = "daemon",
+        /// Session and environment; it still holds the lock.
+        Bare = "bare",
+        /// Session and lock; its environment names the attempt.
+        Unlocked = "unlocked",
+        /// Environment and lock; it is still in the session.
+        Nameless = "nameless",
+        /// All three.
+        Naked = "naked",
+    }
 }
 
 impl Escape {
-    pub const ALL: [Self; 6] =
-        [Self::Child, Self::Daemon, Self::Bare, Self::Unlocked, Self::Nameless, Self::Naked];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Child => "child",
-            Self::Daemon => "daemon",
-            Self::Bare => "bare",
-            Self::Unlocked => "unlocked",
-            Self::Nameless => "nameless",
-            Self::Naked => "naked",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|escape| escape.name() == name)
-    }
-
     fn keeps_session(self) -> bool {
         match self {
             Self::Child | Self::Nameless => true,

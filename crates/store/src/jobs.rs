@@ -201,23 +201,17 @@ pub struct JobRef {
     pub state: StateName,
 }
 
-/// A change that a caller can request for jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobVerb {
-    Cancel,
-    Retry,
-    Remove,
+domain::named_enum! {
+    /// A change that a caller can request for jobs.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum JobVerb {
+        Cancel = "cancel",
+        Retry = "retry",
+        Remove = "remove",
+    }
 }
 
 impl JobVerb {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cancel => "cancel",
-            Self::Retry => "retry",
-            Self::Remove => "remove",
-        }
-    }
-
     /// Whether jobs in this state can be changed so.
     pub fn applies_to(self, state: StateName) -> bool {
         match self {

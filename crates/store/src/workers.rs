@@ -147,22 +147,12 @@ pub struct WorkerSlots {
     pub most: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkerState {
-    Running,
-    Draining,
-    Stopped,
-}
-
-impl WorkerState {
-    pub const ALL: [Self; 3] = [Self::Running, Self::Draining, Self::Stopped];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Draining => "draining",
-            Self::Stopped => "stopped",
-        }
+domain::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum WorkerState {
+        Running = "running",
+        Draining = "draining",
+        Stopped = "stopped",
     }
 }
 

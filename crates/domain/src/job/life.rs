@@ -90,31 +90,37 @@ pub enum LossContext {
 /// loss is not counted.
 pub const NO_BOOT: &str = "";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeadReason {
-    RetriesExhausted,
-    CrashLimit,
-    /// It ended with an exit code that is not retried.
-    NotRetried,
+crate::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum DeadReason {
+        RetriesExhausted = "retries_exhausted",
+        CrashLimit = "crash_limit",
+        /// It ended with an exit code that is not retried.
+        NotRetried = "not_retried",
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CancelReason {
-    User,
-    Dependency,
-    /// Its schedule replaced it with a newer run.
-    Replaced,
+crate::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CancelReason {
+        User = "user",
+        Dependency = "dependency",
+        /// Its schedule replaced it with a newer run.
+        Replaced = "replaced",
+    }
 }
 
-/// The state without its data: for filters, counters and display.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StateName {
-    Pending,
-    Processing,
-    Completed,
-    Failed,
-    Dead,
-    Cancelled,
+crate::named_enum! {
+    /// The state without its data: for filters, counters and display.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum StateName {
+        Pending = "pending",
+        Processing = "processing",
+        Completed = "completed",
+        Failed = "failed",
+        Dead = "dead",
+        Cancelled = "cancelled",
+    }
 }
 
 impl Losses {
@@ -124,54 +130,7 @@ impl Losses {
     }
 }
 
-impl DeadReason {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::RetriesExhausted => "retries_exhausted",
-            Self::CrashLimit => "crash_limit",
-            Self::NotRetried => "not_retried",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::RetriesExhausted, Self::CrashLimit, Self::NotRetried];
-        all.into_iter().find(|reason| reason.name() == name)
-    }
-}
-
-impl CancelReason {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Dependency => "dependency",
-            Self::Replaced => "replaced",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::User, Self::Dependency, Self::Replaced].into_iter().find(|reason| reason.name() == name)
-    }
-}
-
 impl StateName {
-    pub const ALL: [Self; 6] =
-        [Self::Pending, Self::Processing, Self::Completed, Self::Failed, Self::Dead, Self::Cancelled];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Processing => "processing",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Dead => "dead",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-
     /// Whether the job stays in this state until a user retries or removes it.
     pub fn is_finished(self) -> bool {
         match self {

@@ -1,58 +1,30 @@
 //! The options for occurrences that were missed, and for those that come while an earlier run is unfinished.
 
-/// The policy for occurrences that were missed because no worker ran in time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnMissed {
-    /// They are skipped.
-    Skip,
-    /// One run makes up for all of them.
-    #[default]
-    Once,
-    /// Each gets a run, up to a limit.
-    All,
-}
-
-/// The policy for an occurrence while an earlier run is unfinished.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnOverlap {
-    /// It is skipped.
-    #[default]
-    Skip,
-    /// It waits until the earlier run is finished, unless [`MAX_UNFINISHED_RUNS`] are already unfinished.
-    Queue,
-    /// The earlier run is cancelled.
-    Replace,
-}
-
-impl OnMissed {
-    pub const ALL: [Self; 3] = [Self::Skip, Self::Once, Self::All];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Skip => "skip",
-            Self::Once => "once",
-            Self::All => "all",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|choice| choice.name() == name)
+crate::named_enum! {
+    /// The policy for occurrences that were missed because no worker ran in time.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum OnMissed {
+        /// They are skipped.
+        Skip = "skip",
+        /// One run makes up for all of them.
+        #[default]
+        Once = "once",
+        /// Each gets a run, up to a limit.
+        All = "all",
     }
 }
 
-impl OnOverlap {
-    pub const ALL: [Self; 3] = [Self::Skip, Self::Queue, Self::Replace];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Skip => "skip",
-            Self::Queue => "queue",
-            Self::Replace => "replace",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|choice| choice.name() == name)
+crate::named_enum! {
+    /// The policy for an occurrence while an earlier run is unfinished.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum OnOverlap {
+        /// It is skipped.
+        #[default]
+        Skip = "skip",
+        /// It waits until the earlier run is finished, unless [`MAX_UNFINISHED_RUNS`] are already unfinished.
+        Queue = "queue",
+        /// The earlier run is cancelled.
+        Replace = "replace",
     }
 }
 
@@ -126,16 +98,6 @@ mod tests {
         }
         for missed in [None, Some(OnMissed::Skip), Some(OnMissed::Once)] {
             assert_eq!(Policy::new(missed, Some(2), None), Err(PolicyError::LimitWithoutAll));
-        }
-    }
-
-    #[test]
-    fn names_are_parsed_back() {
-        for choice in OnMissed::ALL {
-            assert_eq!(OnMissed::from_name(choice.name()), Some(choice));
-        }
-        for choice in OnOverlap::ALL {
-            assert_eq!(OnOverlap::from_name(choice.name()), Some(choice));
         }
     }
 }

@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn default_phases_can_be_changed() {
-        for verb in [Verb::Cancel, Verb::Retry, Verb::Remove] {
+        for verb in Verb::ALL {
             let phases = default_phases(verb);
             assert!(!phases.is_empty());
             assert!(

@@ -22,20 +22,22 @@ pub struct Sort {
     descending: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SortKey {
-    Created,
-    Updated,
-    Priority,
-    RunAt,
-    Started,
-    Finished,
-    Attempts,
-    Failures,
-    Queue,
-    State,
-    Id,
-    Command,
+domain::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum SortKey {
+        Created = "created",
+        Updated = "updated",
+        Priority = "priority",
+        RunAt = "run_at",
+        Started = "started",
+        Finished = "finished",
+        Attempts = "attempts",
+        Failures = "failures",
+        Queue = "queue",
+        State = "state",
+        Id = "id",
+        Command = "command",
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,38 +56,6 @@ enum Value {
 }
 
 impl SortKey {
-    const ALL: [Self; 12] = [
-        Self::Created,
-        Self::Updated,
-        Self::Priority,
-        Self::RunAt,
-        Self::Started,
-        Self::Finished,
-        Self::Attempts,
-        Self::Failures,
-        Self::Queue,
-        Self::State,
-        Self::Id,
-        Self::Command,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Updated => "updated",
-            Self::Priority => "priority",
-            Self::RunAt => "run_at",
-            Self::Started => "started",
-            Self::Finished => "finished",
-            Self::Attempts => "attempts",
-            Self::Failures => "failures",
-            Self::Queue => "queue",
-            Self::State => "state",
-            Self::Id => "id",
-            Self::Command => "command",
-        }
-    }
-
     /// `None` if the job has no such value.
     fn value(self, job: &Job) -> Option<Value> {
         let text = |text: &str| Value::Text(text.to_owned());
@@ -113,8 +83,8 @@ impl FromStr for Sort {
 
     fn from_str(text: &str) -> Result<Self, SortError> {
         let (typed, descending) = text.strip_prefix('-').map_or((text, false), |name| (name, true));
-        let named = |key: &SortKey| key.name() == typed || typed.strip_suffix("_at") == Some(key.name());
-        if let Some(key) = SortKey::ALL.into_iter().find(|key| named(key)) {
+        let key = SortKey::from_name(typed).or_else(|| SortKey::from_name(typed.strip_suffix("_at")?));
+        if let Some(key) = key {
             return Ok(Self { key, descending });
         }
         let typed = typed.to_owned();

@@ -469,17 +469,3 @@ fn a_ready_job_stays_ready_when_the_clock_is_set_back() {
     let timed = Life::begin(Some(NOW), 3, 0, NOW);
     assert_eq!(timed.wait_index(earlier), WaitIndex::Waiting, "the user requested that time");
 }
-
-#[test]
-fn names_are_parsed_back() {
-    for state in StateName::ALL {
-        assert_eq!(StateName::from_name(state.name()), Some(state));
-    }
-    for reason in [DeadReason::RetriesExhausted, DeadReason::CrashLimit] {
-        assert_eq!(DeadReason::from_name(reason.name()), Some(reason));
-    }
-    for reason in [CancelReason::User, CancelReason::Dependency, CancelReason::Replaced] {
-        assert_eq!(CancelReason::from_name(reason.name()), Some(reason));
-    }
-    assert_eq!(StateName::from_name("Pending"), None);
-}

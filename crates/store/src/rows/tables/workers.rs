@@ -225,8 +225,7 @@ fn read_origin(row: &Row<'_>) -> Result<Origin, StoreError> {
 
 fn read_state(row: &Row<'_>) -> Result<WorkerState, StoreError> {
     let word: &str = row.get("state")?;
-    let state = WorkerState::ALL.into_iter().find(|known| known.name() == word);
-    state.ok_or_else(|| malformed("worker", word))
+    WorkerState::from_name(word).ok_or_else(|| malformed("worker", word))
 }
 
 /// The stored form of a worker that serves a single job.
