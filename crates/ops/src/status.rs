@@ -9,7 +9,6 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use self::problem::{HOW_TO_START_A_WORKER, Problem};
-use self::watch::lease;
 use super::OpError;
 use super::worker::live::{any_takes_new_jobs, is_served, live_workers};
 
@@ -98,7 +97,7 @@ fn draining(
     let processing = JobFilter::in_phase(Phase::State(StateName::Processing));
     let mut running = store.list(&processing, &Page { limit: MAX_RUNNING_LISTED, after: None })?;
     running.retain(|job| {
-        lease(job).is_some_and(|lease| draining.iter().any(|worker| worker.id == lease.worker))
+        job.life.state.lease().is_some_and(|lease| draining.iter().any(|worker| worker.id == lease.worker))
     });
     running.reverse();
     let named = running.iter().take(MAX_RUNNING_NAMED).map(|job| job.id.to_string()).collect();

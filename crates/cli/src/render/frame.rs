@@ -10,7 +10,7 @@ use super::text::{grouped, printable, rough};
 use crate::context::Size;
 use crate::verbs::inspect::status::{has_sum, problem_lines, queue_lines, worker_lines};
 use ops::status::throughput::AttemptRate;
-use ops::status::watch::{Snapshot, lease};
+use ops::status::watch::Snapshot;
 
 /// A section keeps at least a heading, one row, and the count of missing rows.
 const MIN_SECTION_LINES: usize = 3;
@@ -127,7 +127,7 @@ fn running_lines(view: &Snapshot, width: usize) -> Vec<String> {
         ("FOR", Align::Right),
         ("COMMAND", Align::Left),
     ]);
-    for (job, lease) in view.running.iter().filter_map(|job| Some((job, lease(job)?))) {
+    for (job, lease) in view.running.iter().filter_map(|job| Some((job, job.life.state.lease()?))) {
         table.row(vec![
             job.id.as_str().into(),
             lease.worker.as_str().into(),

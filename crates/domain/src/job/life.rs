@@ -160,6 +160,29 @@ impl State {
             Self::Pending { .. } | Self::Processing(_) | Self::Failed => None,
         }
     }
+
+    /// How many unfinished jobs it waits for.
+    pub fn blocked_by(&self) -> u32 {
+        if let Self::Pending { blocked_by } = self { *blocked_by } else { 0 }
+    }
+
+    /// The lease of the worker that runs it.
+    pub fn lease(&self) -> Option<&Lease> {
+        if let Self::Processing(lease) = self { Some(lease) } else { None }
+    }
+
+    pub fn dead_reason(&self) -> Option<DeadReason> {
+        if let Self::Dead { reason, .. } = self { Some(*reason) } else { None }
+    }
+
+    /// The name of the reason why it is dead or cancelled.
+    pub fn reason(&self) -> Option<&'static str> {
+        match self {
+            Self::Dead { reason, .. } => Some(reason.name()),
+            Self::Cancelled { reason, .. } => Some(reason.name()),
+            Self::Pending { .. } | Self::Processing(_) | Self::Completed { .. } | Self::Failed => None,
+        }
+    }
 }
 
 /// An event in the life of a job.
@@ -257,19 +280,13 @@ impl Life {
     }
 
     pub fn wait_index(&self, now: Timestamp) -> WaitIndex {
-        match self.state {
-            State::Pending { blocked_by: 0 } | State::Failed => {
-                if self.is_due(now) {
-                    WaitIndex::Ready
-                } else {
-                    WaitIndex::Waiting
-                }
+        match self.state.name() {
+            StateName::Pending | StateName::Failed if self.state.blocked_by() > 0 => WaitIndex::None,
+            StateName::Pending | StateName::Failed if self.is_due(now) => WaitIndex::Ready,
+            StateName::Pending | StateName::Failed => WaitIndex::Waiting,
+            StateName::Processing | StateName::Completed | StateName::Dead | StateName::Cancelled => {
+                WaitIndex::None
             }
-            State::Pending { .. }
-            | State::Processing(_)
-            | State::Completed { .. }
-            | State::Dead { .. }
-            | State::Cancelled { .. } => WaitIndex::None,
         }
     }
 
@@ -428,46 +445,25 @@ fn retry(life: &Life, blocked_by: u32, now: Timestamp) -> Result<Life, Refusal> 
 }
 
 fn unblock(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
-    match life.state {
-        State::Pending { blocked_by } if blocked_by > 0 => Ok(Life {
+    match life.state.blocked_by() {
+        0 => Err(Refusal::WrongState(life.state.name())),
+        blocked_by => Ok(Life {
             // It becomes due when its last dependency ends, not when it was enqueued.
             due_at: if blocked_by == 1 { life.due_at.max(now) } else { life.due_at },
             ..with_state(life, State::Pending { blocked_by: blocked_by - 1 })
         }),
-        State::Pending { .. }
-        | State::Processing(_)
-        | State::Completed { .. }
-        | State::Failed
-        | State::Dead { .. }
-        | State::Cancelled { .. } => Err(Refusal::WrongState(life.state.name())),
     }
 }
 
 fn cancel_blocked(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
-    match life.state {
-        State::Pending { blocked_by } if blocked_by > 0 => {
-            let reason = CancelReason::Dependency;
-            Ok(with_state(life, State::Cancelled { finished_at: now, reason }))
-        }
-        State::Pending { .. }
-        | State::Processing(_)
-        | State::Completed { .. }
-        | State::Failed
-        | State::Dead { .. }
-        | State::Cancelled { .. } => Err(Refusal::WrongState(life.state.name())),
+    match life.state.blocked_by() {
+        0 => Err(Refusal::WrongState(life.state.name())),
+        1.. => Ok(with_state(life, cancelled(CancelReason::Dependency, now))),
     }
 }
 
 fn current_lease(life: &Life, attempt: u32) -> Result<&Lease, Refusal> {
-    match &life.state {
-        State::Processing(lease) if life.attempts == attempt => Ok(lease),
-        State::Processing(_)
-        | State::Pending { .. }
-        | State::Completed { .. }
-        | State::Failed
-        | State::Dead { .. }
-        | State::Cancelled { .. } => Err(Refusal::Stale { attempt }),
-    }
+    life.state.lease().filter(|_| life.attempts == attempt).ok_or(Refusal::Stale { attempt })
 }
 
 fn with_state(life: &Life, state: State) -> Life {

@@ -11,7 +11,7 @@ use super::wait_reason::{Waiting, lacks_free_slot, waiting};
 use crate::OpError;
 use domain::explain::wait_reason::WaitReason;
 use domain::job::Job;
-use domain::job::life::{State, StateName};
+use domain::job::life::StateName;
 use domain::values::name::{JobId, QueueName, WorkerId};
 use store::{JobFilter, Page, Phase, Store, StoreError, Worker};
 use sys::fs::liveness_lock;
@@ -157,14 +157,7 @@ pub fn is_ready(store: &dyn Store, job: &Job) -> Result<bool, OpError> {
 }
 
 fn is_held_by(job: &Job, worker: &WorkerId) -> bool {
-    match &job.life.state {
-        State::Processing(lease) => lease.worker == *worker,
-        State::Pending { .. }
-        | State::Failed
-        | State::Completed { .. }
-        | State::Dead { .. }
-        | State::Cancelled { .. } => false,
-    }
+    job.life.state.lease().is_some_and(|lease| lease.worker == *worker)
 }
 
 fn from_environment() -> Option<(JobId, u32, WorkerId)> {
@@ -198,7 +191,7 @@ impl<'s> DependencyWalk<'s> {
             let Some(job) = self.store.find(&id)?.filter(|job| !job.life.state.name().is_finished()) else {
                 continue;
             };
-            if let State::Pending { blocked_by: 1.. } = job.life.state {
+            if job.life.state.blocked_by() > 0 {
                 let parents = job.depends_on.iter().map(|parent| (asked.clone(), parent.clone()));
                 self.open.extend(parents);
             }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use self::reader::LogReader;
 use crate::OpError;
-use domain::job::life::State;
 use domain::job::{Attempt, Job, JobRecord, WorkerHome};
 use domain::log;
 use domain::log::{Entry, LogError, Stream, entries};
@@ -99,14 +98,7 @@ pub fn choose<'r>(
 
 /// Whether this attempt of the job has ended.
 pub fn has_ended(job: &Job, attempt: u32) -> bool {
-    match job.life.state {
-        State::Processing(_) => job.life.attempts != attempt,
-        State::Pending { .. }
-        | State::Completed { .. }
-        | State::Failed
-        | State::Dead { .. }
-        | State::Cancelled { .. } => true,
-    }
+    job.life.state.lease().is_none() || job.life.attempts != attempt
 }
 
 /// Reads the output of one attempt piece by piece.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::OpError;
 use domain::job::Job;
-use domain::job::life::{State, StateName};
+use domain::job::life::StateName;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use store::{Store, StoreError};
@@ -93,14 +93,12 @@ fn progress(last: UnfinishedJob, found: Option<Job>) -> Result<UnfinishedJob, Wa
     let Some(job) = found else {
         return Err(if last.state.is_none() { WaitEnd::Unknown(last.id) } else { WaitEnd::Removed(last.id) });
     };
-    let running_since = match &job.life.state {
-        State::Processing(lease) => Some(lease.started_at),
-        State::Pending { .. } | State::Failed => None,
-        State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => {
-            return Err(WaitEnd::Finished(Box::new(job)));
-        }
-    };
-    Ok(UnfinishedJob { id: last.id, state: Some(job.life.state.name()), running_since })
+    let state = &job.life.state;
+    if state.name().is_finished() {
+        return Err(WaitEnd::Finished(Box::new(job)));
+    }
+    let running_since = state.lease().map(|lease| lease.started_at);
+    Ok(UnfinishedJob { id: last.id, state: Some(state.name()), running_since })
 }
 
 impl WaitEnd {
@@ -115,20 +113,14 @@ impl WaitEnd {
 }
 
 fn succeeded(job: &Job) -> Result<&Job, OpError> {
-    let (reason, error) = match &job.life.state {
-        State::Dead { reason, .. } => (reason.name(), job.latest.error.as_ref()),
-        // The error of the last attempt is not the reason for the cancellation.
-        State::Cancelled { reason, .. } => (reason.name(), None),
-        State::Pending { .. } | State::Processing(_) | State::Completed { .. } | State::Failed => {
-            return Ok(job);
-        }
+    let state = &job.life.state;
+    let Some(reason) = state.reason() else {
+        return Ok(job);
     };
-    Err(OpError::Unsuccessful {
-        id: job.id.clone(),
-        state: job.life.state.name(),
-        why: match error {
-            Some(error) => format!("{}: {error}", reason.replace('_', " ")),
-            None => reason.replace('_', " "),
-        },
-    })
+    let mut why = reason.replace('_', " ");
+    // The error of the last attempt is not the reason for a cancellation.
+    if let (StateName::Dead, Some(error)) = (state.name(), &job.latest.error) {
+        why = format!("{why}: {error}");
+    }
+    Err(OpError::Unsuccessful { id: job.id.clone(), state: state.name(), why })
 }

@@ -3,7 +3,6 @@
 use domain::explain::wait_reason::{WaitReason, wait_reasons};
 use domain::job::Job;
 use domain::job::life::State;
-use domain::values::name::WorkerId;
 use store::{Queue, Store, StoreError, Worker, WorkerState};
 
 /// A shell reports a command killed by signal n with exit code 128 + n.
@@ -11,12 +10,9 @@ const SIGNAL_BASE: i32 = 128;
 
 /// Whether any of these live workers runs this job or would claim it. Always true for a finished job.
 pub fn has_worker(job: &Job, workers: &[Worker]) -> bool {
-    let runs_in: Option<&WorkerId> = match &job.life.state {
-        State::Processing(lease) => Some(&lease.worker),
-        State::Pending { .. } | State::Failed => None,
-        State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => return true,
-    };
-    workers.iter().any(|worker| Some(&worker.id) == runs_in || would_take(worker, job))
+    let state = &job.life.state;
+    let runs_it = |worker: &Worker| state.lease().is_some_and(|lease| lease.worker == worker.id);
+    state.name().is_finished() || workers.iter().any(|worker| runs_it(worker) || would_take(worker, job))
 }
 
 fn would_take(worker: &Worker, job: &Job) -> bool {

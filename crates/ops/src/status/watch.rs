@@ -7,7 +7,7 @@ use super::throughput::{AttemptRate, Throughput};
 use super::{Status, status};
 use crate::OpError;
 use domain::job::Job;
-use domain::job::life::{Lease, State, StateName};
+use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
 use store::{JobFilter, Page, Phase, Store, StoreError, Worker};
 
@@ -62,7 +62,7 @@ impl<'s> Watch<'s> {
     fn running(&self, workers: &[Worker]) -> Result<Vec<Job>, StoreError> {
         let mut jobs = self.in_state(StateName::Processing, MAX_RUNNING)?;
         jobs.sort_by_cached_key(|job| {
-            let lease = lease(job)?;
+            let lease = job.life.state.lease()?;
             Some((workers.iter().position(|worker| worker.id == lease.worker), lease.started_at))
         });
         Ok(jobs)
@@ -82,9 +82,4 @@ impl<'s> Watch<'s> {
         let filter = JobFilter::in_phase(Phase::State(state));
         self.store.list(&filter, &Page { limit, after: None })
     }
-}
-
-/// The lease of a running job.
-pub fn lease(job: &Job) -> Option<&Lease> {
-    if let State::Processing(lease) = &job.life.state { Some(lease) } else { None }
 }

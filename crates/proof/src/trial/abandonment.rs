@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::ProofError;
 use crate::sandbox::Sandbox;
-use domain::job::life::State;
+use domain::job::life::StateName;
 use store::{JobFilter, Page, Phase};
 
 #[derive(Debug, Default)]
@@ -38,18 +38,12 @@ impl AbandonmentMonitor {
 
 /// The running attempts, each with its worker.
 fn running_attempts(sandbox: &Sandbox) -> Result<Vec<(String, String)>, ProofError> {
-    let filter = JobFilter::in_phase(Phase::State(domain::job::life::StateName::Processing));
+    let filter = JobFilter::in_phase(Phase::State(StateName::Processing));
     let everything = Page { limit: usize::MAX, after: None };
     let jobs = sandbox.store().list(&filter, &everything)?;
-    let running = jobs.into_iter().filter_map(|job| match job.life.state {
-        State::Processing(lease) => {
-            Some((format!("{} {}", job.id, job.life.attempts), lease.worker.to_string()))
-        }
-        State::Pending { .. }
-        | State::Completed { .. }
-        | State::Failed
-        | State::Dead { .. }
-        | State::Cancelled { .. } => None,
+    let running = jobs.iter().filter_map(|job| {
+        let worker = job.life.state.lease()?.worker.to_string();
+        Some((format!("{} {}", job.id, job.life.attempts), worker))
     });
     Ok(running.collect())
 }

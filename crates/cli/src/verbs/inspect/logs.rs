@@ -14,7 +14,6 @@ use crate::render::output::{PrintOptions, Printer};
 use crate::render::text::rough;
 use crate::slot_loan::SlotLoan;
 use crate::verbs::manage::change::{code_of, find, report_and_continue};
-use domain::job::life::State;
 use domain::job::{Attempt, Job};
 use domain::log;
 use domain::log::Stream;
@@ -209,18 +208,15 @@ pub(crate) fn describe_attempt_end(attempt: &Attempt, job: &Job, now: Timestamp)
     let ending = attempt.ending.as_ref()?;
     let how = ending.error.clone().unwrap_or_else(|| ending.outcome.to_string());
     let is_latest = job.life.attempts == attempt.number;
-    let next = match &job.life.state {
-        State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } if is_latest => return None,
-        State::Failed | State::Pending { .. } if is_latest && job.life.due_at > now => {
-            format!("; the next one starts in {}", rough(job.life.due_at.since(now)))
-        }
-        State::Failed | State::Pending { .. } if is_latest => "; the next one is due".to_owned(),
-        State::Pending { .. }
-        | State::Processing(_)
-        | State::Completed { .. }
-        | State::Failed
-        | State::Dead { .. }
-        | State::Cancelled { .. } => String::new(),
+    let state = &job.life.state;
+    let next = if !is_latest || state.lease().is_some() {
+        String::new()
+    } else if state.name().is_finished() {
+        return None;
+    } else if job.life.due_at > now {
+        format!("; the next one starts in {}", rough(job.life.due_at.since(now)))
+    } else {
+        "; the next one is due".to_owned()
     };
     Some(format!("attempt {} ended: {how}{next}", attempt.number))
 }

@@ -125,11 +125,7 @@ fn waits_for(job: &Job, now: Timestamp) -> Option<String> {
 }
 
 fn reason(state: &State) -> Option<String> {
-    match state {
-        State::Dead { reason, .. } => Some(reason.name().replace('_', " ")),
-        State::Cancelled { reason, .. } => Some(reason.name().replace('_', " ")),
-        State::Pending { .. } | State::Processing(_) | State::Completed { .. } | State::Failed => None,
-    }
+    state.reason().map(|name| name.replace('_', " "))
 }
 
 fn list<'a>(items: impl Iterator<Item = &'a str>) -> Option<String> {

@@ -18,7 +18,7 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueCapacity, Stor
         params![queue_id],
         |row| {
             let concurrency = row.get(1)?;
-            let concurrency = if guards::is_off(Guard::ClaimLimits) { None } else { concurrency };
+            let concurrency = if guards::is_off(Guard::QueueLimits) { None } else { concurrency };
             Ok(ClaimLimits { is_paused: row.get(0)?, concurrency, meter: rates::read(tx, row, 2)? })
         },
     )?;

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::render::progress::Bar;
 use crate::render::text::rough;
 use domain::job::Job;
-use domain::job::life::{State, StateName};
+use domain::job::life::StateName;
 use domain::values::name::{JobId, WorkerId};
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
@@ -129,9 +129,7 @@ fn waits_for(workers: &[Worker], store: &dyn Store) -> Result<String, StoreError
 }
 
 fn runs_in(job: &Job, workers: &[Worker], now: Timestamp) -> Option<String> {
-    let State::Processing(lease) = &job.life.state else {
-        return None;
-    };
+    let lease = job.life.state.lease()?;
     let is_one_of_them = workers.iter().any(|worker| worker.id == lease.worker);
     is_one_of_them.then(|| format!("{} for {}", job.id, rough(now.since(lease.started_at))))
 }
