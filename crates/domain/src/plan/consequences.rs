@@ -1,7 +1,7 @@
 //! The consequences of a transition for everything beside the job's own row.
 
 use crate::hook::JobResult;
-use crate::job::life::{Life, State, StateName, Transition, WaitIndex};
+use crate::job::life::{Life, StateName, Transition, WaitIndex};
 use crate::job::unique::UniqueFor;
 use crate::values::timestamp::Timestamp;
 
@@ -56,20 +56,12 @@ pub fn consequences(
     let (from, to) = (transition.from, transition.life.state.name());
     let is_changed = from != to;
     let finished = End::of(to);
-    let was_blocked = match before.state {
-        State::Pending { blocked_by } => blocked_by > 0,
-        State::Processing(_)
-        | State::Completed { .. }
-        | State::Failed
-        | State::Dead { .. }
-        | State::Cancelled { .. } => false,
-    };
     Consequences {
         counted: is_changed.then_some((from, to)),
         leaves: before.wait_index(now),
         enters: transition.life.wait_index(now),
         releases_key: key.is_some_and(|unique_for| unique_for.gives_back(from, to)),
-        stops_waiting: finished.is_some() && was_blocked,
+        stops_waiting: finished.is_some() && before.state.blocked_by() > 0,
         finished,
         result: if is_changed { JobResult::of(to) } else { None },
     }
@@ -78,7 +70,7 @@ pub fn consequences(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::life::{CancelReason, Lease};
+    use crate::job::life::{CancelReason, Lease, State};
     use std::time::Duration;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000);

@@ -90,7 +90,6 @@ fn update(tx: &Tx<'_>, before: &JobRow, life: &Life, latest: &LatestAttempt) -> 
 }
 
 /// The columns that only some states fill.
-#[derive(Default)]
 struct StateColumns {
     blocked_by: u32,
     worker_seq: Option<i64>,
@@ -102,23 +101,14 @@ struct StateColumns {
 
 impl StateColumns {
     fn of(tx: &Tx<'_>, state: &State) -> Result<Self, StoreError> {
-        let none = Self::default();
-        Ok(match state {
-            State::Pending { blocked_by } => Self { blocked_by: *blocked_by, ..none },
-            State::Processing(lease) => Self {
-                worker_seq: Some(workers::seq(tx, &lease.worker)?),
-                lease_until: Some(tx.lease_to_stored(lease.until)),
-                cancel_requested: cancel_number(lease.cancel_requested),
-                ..none
-            },
-            State::Completed { finished_at } => Self { finished_at: Some(*finished_at), ..none },
-            State::Failed => none,
-            State::Dead { finished_at, reason } => {
-                Self { finished_at: Some(*finished_at), reason: Some(reason.name()), ..none }
-            }
-            State::Cancelled { finished_at, reason } => {
-                Self { finished_at: Some(*finished_at), reason: Some(reason.name()), ..none }
-            }
+        let lease = state.lease();
+        Ok(Self {
+            blocked_by: state.blocked_by(),
+            worker_seq: lease.map(|lease| workers::seq(tx, &lease.worker)).transpose()?,
+            lease_until: lease.map(|lease| tx.lease_to_stored(lease.until)),
+            cancel_requested: cancel_number(lease.and_then(|lease| lease.cancel_requested)),
+            finished_at: state.finished_at(),
+            reason: state.reason(),
         })
     }
 }

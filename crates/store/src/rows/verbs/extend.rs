@@ -8,7 +8,7 @@ use crate::rows::jobs::row::JobRow;
 use crate::rows::tables::{settings, workers};
 use crate::rows::tx::Tx;
 use crate::{LeaseRef, LeaseStatus, StoreError};
-use domain::job::life::{Event, State, transition};
+use domain::job::life::{Event, transition};
 use domain::values::name::WorkerId;
 
 pub(crate) fn extend(
@@ -54,13 +54,6 @@ fn extend_one(tx: &mut Tx<'_>, job: &JobRow) -> Result<LeaseStatus, StoreError> 
     if !apply(tx, job, &extended, &job.latest)? {
         return Ok(LeaseStatus::Lost);
     }
-    Ok(match &job.life.state {
-        State::Processing(held) if held.cancel_requested.is_some() => LeaseStatus::CancelRequested,
-        State::Processing(_)
-        | State::Pending { .. }
-        | State::Completed { .. }
-        | State::Failed
-        | State::Dead { .. }
-        | State::Cancelled { .. } => LeaseStatus::Held,
-    })
+    let is_cancelled = job.life.state.lease().is_some_and(|lease| lease.cancel_requested.is_some());
+    Ok(if is_cancelled { LeaseStatus::CancelRequested } else { LeaseStatus::Held })
 }

@@ -8,7 +8,7 @@ use crate::rows::tables::{rates, retry_rules, settings, workers};
 use crate::rows::tx::Tx;
 use crate::{SettledJob, Settlement, StoreError};
 use domain::job::Ending;
-use domain::job::life::{DeadReason, Event, Life, LossContext, Policy, State, StateName, transition};
+use domain::job::life::{Event, Life, LossContext, Policy, StateName, transition};
 use domain::job::outcome::Outcome;
 use domain::plan::settlement::{AttemptTimes, latest_attempt};
 use domain::values::timestamp::Timestamp;
@@ -89,37 +89,17 @@ pub(crate) fn record(
         lease: settlement.lease.clone(),
         state: transition.life.state.name(),
         next_retry_at: next_retry_at(&transition.life),
-        dead: dead_reason(&transition.life),
+        dead: transition.life.state.dead_reason(),
     }))
 }
 
 /// The queue's retry rules matter only after a non-zero exit code; other outcomes do not pay for reading them.
 fn policy(tx: &Tx<'_>, job: &JobRow, outcome: Outcome) -> Result<Policy, StoreError> {
     let policy = settings::policy(tx, job)?;
-    match outcome {
-        Outcome::Failure { .. } if policy.retry.is_none() => {
-            Ok(Policy { retry: retry_rules::of_queue(tx, job.queue_id)?, ..policy })
-        }
-        Outcome::Failure { .. }
-        | Outcome::Success
-        | Outcome::Signal { .. }
-        | Outcome::Timeout
-        | Outcome::SpawnError
-        | Outcome::Lost
-        | Outcome::Cancelled
-        | Outcome::Released => Ok(policy),
+    if matches!(outcome, Outcome::Failure { .. }) && policy.retry.is_none() {
+        return Ok(Policy { retry: retry_rules::of_queue(tx, job.queue_id)?, ..policy });
     }
-}
-
-fn dead_reason(life: &Life) -> Option<DeadReason> {
-    match life.state {
-        State::Dead { reason, .. } => Some(reason),
-        State::Pending { .. }
-        | State::Processing(_)
-        | State::Completed { .. }
-        | State::Failed
-        | State::Cancelled { .. } => None,
-    }
+    Ok(policy)
 }
 
 fn next_retry_at(life: &Life) -> Option<Timestamp> {
