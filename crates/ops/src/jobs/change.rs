@@ -248,11 +248,10 @@ fn find_all(store: &dyn Store, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreE
     ids.iter().map(|id| store.find(id)).collect()
 }
 
-/// Finds a job and refuses it unless it is dead, for the verbs of the dead-letter queue.
-pub fn only_dead(store: &dyn Store, id: &JobId) -> Result<Job, OpError> {
-    let job = store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
+/// Refuses a job that is not dead, for the verbs of the dead-letter queue.
+pub fn check_dead(job: &Job) -> Result<(), OpError> {
     let state = job.life.state.name();
-    if state == StateName::Dead { Ok(job) } else { Err(OpError::NotDead { id: id.clone(), state }) }
+    if state == StateName::Dead { Ok(()) } else { Err(OpError::NotDead { id: job.id.clone(), state }) }
 }
 
 /// All jobs that match a filter now, newest first. They are read in one query, because with pages each page would search

@@ -223,17 +223,7 @@ fn hints(tally: &Tally) -> Vec<String> {
 
 /// Shows which of the jobs with these ids would be changed. A missing job is a failure, as in the real run.
 fn preview_ids(context: &Context, ids: &[JobId], wording: &Wording) -> Result<Option<Exit>, Failure> {
-    let store = context.store()?;
-    let mut worst: Option<Exit> = None;
-    let mut seen = Vec::new();
-    for id in ids {
-        match store.find(id)? {
-            Some(job) => seen.push(JobRef { number: job.number, state: job.life.state.name(), id: job.id }),
-            None => {
-                worst = worst.max(Some(report_and_continue(context, &OpError::NoSuchJob(id.clone()).into())));
-            }
-        }
-    }
+    let (mut seen, worst) = find_each(context, ids, |_| Ok(()))?;
     seen.retain(|seen| wording.verb.applies_to(seen.state));
     preview(context, &seen, wording)?;
     Ok(worst)
@@ -263,6 +253,23 @@ fn preview(context: &Context, selected: &[JobRef], wording: &Wording) -> Result<
         examples.extend(store.find(&seen.id)?);
     }
     print_table(context, &examples, store.now()?)
+}
+
+/// The jobs with these ids. A missing job and one that `check` refuses are reported; the worst failure is returned.
+pub(crate) fn find_each(
+    context: &Context,
+    ids: &[JobId],
+    check: impl Fn(&Job) -> Result<(), OpError>,
+) -> Result<(Vec<JobRef>, Option<Exit>), Failure> {
+    let (mut jobs, mut worst) = (Vec::new(), None);
+    for id in ids {
+        let found = context.store()?.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()));
+        match found.and_then(|job| check(&job).map(|()| job)) {
+            Ok(job) => jobs.push(JobRef { number: job.number, state: job.life.state.name(), id: job.id }),
+            Err(error) => worst = worst.max(Some(report_and_continue(context, &error.into()))),
+        }
+    }
+    Ok((jobs, worst))
 }
 
 /// The exit code for the worst failure.

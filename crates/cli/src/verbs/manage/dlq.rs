@@ -3,18 +3,17 @@
 use std::io::Write;
 use sys::program::ExitCode;
 
-use super::change::{ChangeArgs, Wording, change, code_of, report_and_continue};
+use super::change::{ChangeArgs, Wording, change, code_of, find, find_each};
 use super::retry::RETRY;
 use crate::context::Context;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::flags::selection::{Selection, StatelessFilterArgs, resolve_id_to_show, resolve_ids};
 use crate::render::table::{Align, Table};
 use crate::render::text::{ago, grouped};
 use crate::verbs::inspect::list::{PageArgs, show_page};
 use crate::verbs::inspect::show;
 use domain::job::life::StateName;
-use domain::values::name::JobId;
-use ops::jobs::change::{Verb, only_dead};
+use ops::jobs::change::{Verb, check_dead};
 use ops::jobs::dlq::group_by_cause;
 use ops::json::CauseJson;
 use store::{JobFilter, Phase, Store};
@@ -89,7 +88,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         }
         DlqVerb::Show { id } => {
             let id = resolve_id_to_show(context, &id)?;
-            only_dead(store, &id)?;
+            check_dead(&find(store, &id)?)?;
             show::show(context, store, &id)?;
         }
         // Retrying can be undone, so `--all` needs no confirmation.
@@ -126,22 +125,10 @@ fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -
         return Err(Failure::usage("ids cannot be combined with a selection")
             .with_hint("give either ids or flags such as --queue"));
     }
-    let (dead, worst) = only_the_dead(context, &resolve_ids(context, &ids)?)?;
+    let (dead, worst) = find_each(context, &resolve_ids(context, &ids)?, check_dead)?;
+    let dead = dead.into_iter().map(|job| job.id).collect();
     let also = change(context, Selection::Ids(dead), &args, wording)?;
     Ok(code_of(worst.max(also)))
-}
-
-/// The dead ones of these jobs; the others are reported.
-fn only_the_dead(context: &Context, ids: &[JobId]) -> Result<(Vec<JobId>, Option<Exit>), Failure> {
-    let mut worst: Option<Exit> = None;
-    let mut dead = Vec::new();
-    for id in ids {
-        match only_dead(context.store()?, id) {
-            Ok(job) => dead.push(job.id),
-            Err(error) => worst = worst.max(Some(report_and_continue(context, &error.into()))),
-        }
-    }
-    Ok((dead, worst))
 }
 
 fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {

@@ -11,14 +11,14 @@ use crate::failure::{Exit, Failure};
 use crate::flags::selection::{Selection, SelectionArgs, hint_unknown_name};
 use crate::render::progress::Bar;
 use crate::render::text::{grouped, jobs};
-use crate::verbs::manage::change::{code_of, report_and_continue};
+use crate::verbs::manage::change::{code_of, find_each};
+use domain::job::Job;
 use domain::job::life::StateName;
-use domain::values::name::JobId;
 use ops::OpError;
 use ops::jobs::change::select;
 use ops::upkeep::prune::{PruneScope, count, prune};
 use store::retention::PruneTotals;
-use store::{Conflict, JobFilter, JobRef, Phase};
+use store::{Conflict, JobFilter, Phase};
 use sys::process::user;
 
 /// The states of jobs that can be pruned.
@@ -53,7 +53,10 @@ fn wanted(args: &Args, context: &Context) -> Result<(PruneScope, Option<Exit>), 
         return Ok((PruneScope::BySettings, None));
     }
     match args.selection.resolve(context)? {
-        Selection::Ids(ids) => finished(context, &ids),
+        Selection::Ids(ids) => {
+            let (jobs, worst) = find_each(context, &ids, check_finished)?;
+            Ok((PruneScope::Chosen(jobs), worst))
+        }
         Selection::Matching(filter) => {
             let filter = only_finished(filter)?;
             let jobs = select(context.store()?, &filter)?;
@@ -65,23 +68,10 @@ fn wanted(args: &Args, context: &Context) -> Result<(PruneScope, Option<Exit>), 
     }
 }
 
-/// The finished ones of these jobs; the others are reported.
-fn finished(context: &Context, ids: &[JobId]) -> Result<(PruneScope, Option<Exit>), Failure> {
-    let (mut jobs, mut worst) = (Vec::new(), None);
-    for id in ids {
-        let seen = match context.store()?.find(id)? {
-            None => Err(OpError::NoSuchJob(id.clone())),
-            Some(job) => match job.life.state.name() {
-                state if state.is_finished() => Ok(JobRef { number: job.number, state, id: job.id }),
-                state => Err(OpError::Conflict { id: job.id, conflict: Conflict::State(state) }),
-            },
-        };
-        match seen {
-            Ok(seen) => jobs.push(seen),
-            Err(error) => worst = worst.max(Some(report_and_continue(context, &error.into()))),
-        }
-    }
-    Ok((PruneScope::Chosen(jobs), worst))
+fn check_finished(job: &Job) -> Result<(), OpError> {
+    let state = job.life.state.name();
+    let conflict = || OpError::Conflict { id: job.id.clone(), conflict: Conflict::State(state) };
+    if state.is_finished() { Ok(()) } else { Err(conflict()) }
 }
 
 fn only_finished(filter: JobFilter) -> Result<JobFilter, Failure> {
