@@ -9,15 +9,30 @@ use rustix::process::Signal;
 
 use self::set::SignalSet;
 
+/// An action that is the kernel's and runs no code of this program.
+#[derive(Clone, Copy)]
+enum Action {
+    Default,
+    Ignore,
+}
+
+#[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
+fn set_action(number: i32, action: Action) {
+    let action = match action {
+        Action::Default => libc::SIG_DFL,
+        Action::Ignore => libc::SIG_IGN,
+    };
+    // SAFETY: the action is not a function of this program, so none can run at a wrong moment.
+    unsafe {
+        libc::signal(number, action);
+    }
+}
+
 /// Sets every ignored signal to its default: the parent process may have ignored some, and our children would inherit
 /// that. Other signals are not changed.
-#[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn reset_ignored() {
     for number in (1..=libc::SIGRTMAX()).filter(|number| is_ignored(*number)) {
-        // SAFETY: the default action is not a function of this program, so none can run at a wrong moment.
-        unsafe {
-            libc::signal(number, libc::SIG_DFL);
-        }
+        set_action(number, Action::Default);
     }
 }
 
@@ -35,40 +50,24 @@ pub fn is_ignored(number: i32) -> bool {
 
 /// Makes ended children wait to be reaped. If the parent process has set SIGCHLD to be ignored, the kernel would reap them
 /// itself, and their exit status would be lost.
-#[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn keep_ended_children() {
-    // SAFETY: the default action is not a function of this program, so none can run at a wrong moment.
-    unsafe {
-        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-    }
+    set_action(libc::SIGCHLD, Action::Default);
 }
 
 /// Makes a write to a closed pipe fail instead of killing the process: for processes whose main purpose is not output.
-#[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn survive_closed_pipe() {
-    // SAFETY: to ignore a signal is not a function of this program, so none can run at a wrong moment.
-    unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-    }
+    set_action(libc::SIGPIPE, Action::Ignore);
 }
 
 /// Makes a write beyond the file size limit (`ulimit -f`) fail instead of killing the process.
-#[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn survive_file_limit() {
-    // SAFETY: to ignore a signal is not a function of this program, so none can run at a wrong moment.
-    unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-    }
+    set_action(libc::SIGXFSZ, Action::Ignore);
 }
 
 /// Makes a write to a closed pipe end this process silently, like any other tool in a pipeline, also if the
 /// caller started it with that signal ignored.
-#[expect(unsafe_code, reason = "there is no safe wrapper for signal(2)")]
 pub fn end_quietly_on_closed_pipe() {
-    // SAFETY: the default action is not a function of this program, so none can run at a wrong moment.
-    unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-    }
+    set_action(libc::SIGPIPE, Action::Default);
 }
 
 /// While this value lives, Ctrl-Z does not stop this process, provided that this is its only thread; afterwards it does.
