@@ -11,7 +11,6 @@ use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use rustix::process::{Signal, kill_process};
-use store::Store;
 
 use crate::Bench;
 use crate::output::report::{Bar, Report, Unit};

@@ -14,7 +14,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
-use store::Store;
 
 use crate::Bench;
 use crate::output::plot::{Axis, Kind, LineChart, Series};

@@ -34,6 +34,7 @@ pub use hooks::*;
 pub use jobs::*;
 pub use queues::{Pause, Queue, QueueUpdate, Update};
 pub use recount::{Contradiction, DerivedData};
+pub use rows::keys::*;
 pub use rows::tx::{Effects, Tx};
 pub use schedules::{FireResult, NewSchedule, ScheduleRefusal};
 pub use transaction::{ReadWork, Verdict, WriteWork};

@@ -1,5 +1,7 @@
 //! Data that a store derives from its jobs, and where it disagrees with them.
 
+use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
+
 /// Derived data that disagrees with the jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
@@ -12,31 +14,31 @@ pub struct Contradiction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DerivedData {
     /// The number of jobs of a queue in each state.
-    Counter { queue_id: i64 },
+    Counter { queue_id: QueueKey },
     /// The same for a batch, and whether it is finished.
-    BatchCounter { batch_id: i64 },
+    BatchCounter { batch_id: BatchKey },
     /// The `ready` or `waiting` row of a job.
-    IndexRow { seq: i64 },
+    IndexRow { seq: JobSeq },
     /// A row of `ready`.
-    Ready { queue_id: i64, priority: i64, due_at: i64, seq: i64 },
+    Ready { queue_id: QueueKey, priority: i64, due_at: i64, seq: JobSeq },
     /// A row of `waiting`.
-    Waiting { due_at: i64, seq: i64 },
+    Waiting { due_at: i64, seq: JobSeq },
     /// The number of jobs that a job waits for.
-    Blocked { seq: i64 },
+    Blocked { seq: JobSeq },
     /// A finished job still has dependents to unblock, but no pending unblock is recorded.
-    MissingUnblock { parent_seq: i64 },
+    MissingUnblock { parent_seq: JobSeq },
     /// A pending unblock of a job that is missing or unfinished.
-    StrayUnblock { parent_seq: i64 },
+    StrayUnblock { parent_seq: JobSeq },
     /// The link between a job and its dependency.
-    Link { parent_seq: i64, child_seq: i64 },
+    Link { parent_seq: JobSeq, child_seq: JobSeq },
     /// A tag in the tag index.
-    Tag { tag: String, seq: i64 },
+    Tag { tag: String, seq: JobSeq },
     /// A unique key held by a job that does not have it.
     StrayKey { key: String },
     /// A job does not hold its own unique key.
-    MissingKey { seq: i64 },
+    MissingKey { seq: JobSeq },
     /// A unique key shared by two unfinished jobs.
-    SharedKey { seq: i64 },
+    SharedKey { seq: JobSeq },
 }
 
 impl DerivedData {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::rows::keys::{EnvironmentKey, JobSeq};
 use crate::rows::tables::{duties, events};
 use crate::rows::tx::Effects;
 use crate::rows::verbs::{environment_gc, prune};
@@ -241,9 +242,9 @@ pub struct Cursor(pub u64, pub u32);
 #[derive(Clone, Debug, Default)]
 pub struct EnvironmentGc {
     /// The environments not found in use so far; `None` before the first step.
-    pub candidates: Option<BTreeSet<i64>>,
+    pub candidates: Option<BTreeSet<EnvironmentKey>>,
     /// The last job that was examined.
-    pub after: i64,
+    pub after: JobSeq,
     /// How many environments were deleted.
     pub deleted: u64,
 }

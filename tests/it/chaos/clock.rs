@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use domain::job::life::StateName;
-use store::Store;
 use sys::process;
 
 use super::shim::Shim;

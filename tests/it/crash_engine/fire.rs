@@ -4,7 +4,7 @@ use domain::job::life::StateName;
 use domain::job::request::JobRequest;
 use domain::schedule::When;
 use domain::values::timestamp::Timestamp;
-use store::{NewSchedule, Store};
+use store::NewSchedule;
 
 use super::harness::CrashHome;
 use super::processes::wait;

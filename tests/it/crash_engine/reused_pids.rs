@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use domain::values::name::WorkerId;
 use rusqlite::Connection;
-use store::{Exchange, NewWorker, ServedJobs, Store};
+use store::{Exchange, NewWorker, ServedJobs};
 use sys::fs::liveness_lock::{LivenessLock, Role};
 use sys::host;
 use sys::host::Origin;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use rustix::process::Signal;
-use store::Store;
 
 use super::harness::CrashHome;
 use super::ledger::LineKind;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use domain::values::timestamp::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use store::{Store, Worker, WorkerState};
+use store::{Worker, WorkerState};
 use sys::process;
 
 pub(crate) use crate::cli::harness::Home;

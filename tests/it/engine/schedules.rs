@@ -8,7 +8,6 @@ use ops::jobs::enqueue::Caller;
 use ops::schedule;
 use ops::schedule::ScheduleRequest;
 use serde_json::Value;
-use store::Store;
 
 use super::harness::{Home, Pool, UNTIL_GO, millis_between, wait_until};
 

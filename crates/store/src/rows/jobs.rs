@@ -13,6 +13,7 @@ use super::tables::{outbox, workers};
 use super::tx::{FinishedJob, Tx};
 use crate::StoreError;
 use crate::rows::jobs::row::JobRow;
+use crate::rows::keys::WorkerSeq;
 use crate::rows::params;
 use domain::job::LatestAttempt;
 use domain::job::life::{CancelReason, Life, State, Transition, WaitIndex};
@@ -92,7 +93,7 @@ fn update(tx: &Tx<'_>, before: &JobRow, life: &Life, latest: &LatestAttempt) -> 
 /// The columns that only some states fill.
 struct StateColumns {
     blocked_by: u32,
-    worker_seq: Option<i64>,
+    worker_seq: Option<WorkerSeq>,
     lease_until: Option<i64>,
     cancel_requested: i64,
     finished_at: Option<Timestamp>,

@@ -6,8 +6,8 @@ use crate::StoreError;
 macro_rules! keys {
     ($($(#[$doc:meta])* $key:ident),* $(,)?) => {$(
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub(crate) struct $key(pub(crate) i64);
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $key(pub(crate) i64);
 
         impl ToValue for $key {
             fn to_value(&self) -> Value<'_> {
@@ -32,10 +32,13 @@ keys! {
     EnvironmentKey,
     ScheduleKey,
     HookKey,
-    DeliveryKey,
 }
 
 impl JobSeq {
+    pub(crate) const BEFORE_FIRST: Self = Self(0);
+    /// After every job.
+    pub(crate) const LAST: Self = Self(i64::MAX);
+
     /// The job with this number.
     pub(crate) fn of_number(number: u64) -> Self {
         Self(i64::try_from(number).unwrap_or(i64::MAX))
@@ -43,5 +46,13 @@ impl JobSeq {
 
     pub(crate) fn number(self) -> u64 {
         self.0.unsigned_abs()
+    }
+
+    pub(crate) fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    pub(crate) fn previous(self) -> Self {
+        Self(self.0 - 1)
     }
 }

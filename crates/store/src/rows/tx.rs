@@ -15,6 +15,7 @@ use super::value::{FromValue, malformed};
 use super::verbs::retry::DependencySearch;
 use super::views::capacity;
 use crate::StoreError;
+use crate::rows::keys::{JobSeq, QueueKey};
 use domain::job::retry_rules::RetryRules;
 use domain::plan::consequences::End;
 use domain::settings::Settings;
@@ -39,7 +40,7 @@ pub struct Tx<'c> {
     lease_now: i64,
     settings: OnceCell<Settings>,
     /// Cached by queue.
-    pub(crate) retry_rules: RefCell<BTreeMap<i64, RetryRules>>,
+    pub(crate) retry_rules: RefCell<BTreeMap<QueueKey, RetryRules>>,
     hooks: OnceCell<Vec<hooks::HookRow>>,
     pub(crate) counters: Counters,
     /// Jobs that finished in this transaction and whose dependents are not yet unblocked.
@@ -64,16 +65,16 @@ pub struct Effects {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FinishedJob {
-    pub(crate) seq: i64,
+    pub(crate) seq: JobSeq,
     pub(crate) end: End,
 }
 
 /// A job that was cancelled because of another.
 #[derive(Clone, Debug)]
 pub(crate) struct CancelledDependent {
-    pub(crate) seq: i64,
+    pub(crate) seq: JobSeq,
     pub(crate) id: JobId,
-    pub(crate) parent_seq: i64,
+    pub(crate) parent_seq: JobSeq,
 }
 
 impl<'c> Tx<'c> {

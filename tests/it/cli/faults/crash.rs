@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use domain::values::name::JobId;
 use rusqlite::Connection;
-use store::Store;
 
 use crate::cli::harness::{Call, Home};
 

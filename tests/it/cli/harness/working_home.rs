@@ -9,7 +9,7 @@ use domain::values::name::JobId;
 use ops::worker::live::live_workers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use store::{Store, Worker};
+use store::Worker;
 
 use super::Home;
 use super::background::STEP_TIMEOUT;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
-use store::{Pause, ServedJobs, Store};
+use store::{Pause, ServedJobs};
 
 use crate::cli::harness::Home;
 use crate::cli::harness::test_worker::TestWorker;

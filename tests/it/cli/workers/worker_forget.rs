@@ -4,7 +4,7 @@ use std::time::Duration;
 use domain::job::outcome::Outcome;
 use rusqlite::Connection;
 use serde_json::json;
-use store::{NewWorker, ServedJobs, Store};
+use store::{NewWorker, ServedJobs};
 use sys::host::Origin;
 
 use crate::cli::harness::Home;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use domain::job::life::StateName;
 use serde_json::json;
-use store::{JobFilter, Page, Phase, Store};
+use store::{JobFilter, Page, Phase};
 
 use crate::cli::harness::ids;
 use crate::engine::harness::{Home, Pool, wait_until};

@@ -4,6 +4,7 @@ use super::apply;
 use crate::StoreError;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, strings};
+use crate::rows::keys::JobSeq;
 use crate::rows::tables::settings;
 use crate::rows::tx::{CancelledDependent, FinishedJob, Tx};
 use crate::rows::{named, params};
@@ -20,12 +21,12 @@ const LINKS_PER_TRANSACTION: usize = 20_000;
 /// The state of a job that another one depends on.
 pub(crate) enum Parent {
     Unknown,
-    Unfinished { seq: i64 },
-    Finished { seq: i64, end: End },
+    Unfinished { seq: JobSeq },
+    Finished { seq: JobSeq, end: End },
 }
 
 pub(crate) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent, StoreError> {
-    let found: Option<(i64, StateName)> =
+    let found: Option<(JobSeq, StateName)> =
         tx.first("select seq, state from jobs where id = :id", named! { id }, |row| {
             Ok((row.get("seq")?, row.get("state")?))
         })?;
@@ -36,7 +37,12 @@ pub(crate) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent, StoreError> {
 }
 
 /// Records that one job depends on another, and whether it waits for it.
-pub(crate) fn add(tx: &Tx<'_>, parent_seq: i64, child_seq: i64, blocks: bool) -> Result<(), StoreError> {
+pub(crate) fn add(
+    tx: &Tx<'_>,
+    parent_seq: JobSeq,
+    child_seq: JobSeq,
+    blocks: bool,
+) -> Result<(), StoreError> {
     // The row may exist if the child is being retried.
     tx.execute(
         "insert into dependencies (parent_seq, child_seq, blocks) values (:parent_seq, :child_seq, :blocks)
@@ -47,17 +53,18 @@ pub(crate) fn add(tx: &Tx<'_>, parent_seq: i64, child_seq: i64, blocks: bool) ->
 }
 
 /// How many jobs wait for this one, counted up to a limit.
-pub(crate) fn count_waiting(tx: &Tx<'_>, parent_seq: i64, limit: u64) -> Result<u64, StoreError> {
-    Ok(waiting_after(tx, parent_seq, 0, usize::try_from(limit).unwrap_or(usize::MAX))?.len() as u64)
+pub(crate) fn count_waiting(tx: &Tx<'_>, parent_seq: JobSeq, limit: u64) -> Result<u64, StoreError> {
+    Ok(waiting_after(tx, parent_seq, JobSeq::BEFORE_FIRST, usize::try_from(limit).unwrap_or(usize::MAX))?
+        .len() as u64)
 }
 
 /// Whether any job waits for this one.
-pub(crate) fn is_waited_for(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreError> {
+pub(crate) fn is_waited_for(tx: &Tx<'_>, parent_seq: JobSeq) -> Result<bool, StoreError> {
     Ok(count_waiting(tx, parent_seq, 1)? > 0)
 }
 
 /// A finished job waits for no other.
-pub(crate) fn stop_waiting(tx: &mut Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
+pub(crate) fn stop_waiting(tx: &mut Tx<'_>, child_seq: JobSeq) -> Result<(), StoreError> {
     let parents = existing_parents(tx, child_seq)?;
     // The parent whose end caused this, if any, is already counted.
     tx.spend(parents.len().saturating_sub(1));
@@ -69,7 +76,7 @@ pub(crate) fn stop_waiting(tx: &mut Tx<'_>, child_seq: i64) -> Result<(), StoreE
 
 /// Deletes the links of a job to its dependents, then those to its dependencies. `false` if there are more than one
 /// transaction should delete: the rest is left to a later one.
-pub(crate) fn delete_links(tx: &mut Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+pub(crate) fn delete_links(tx: &mut Tx<'_>, seq: JobSeq) -> Result<bool, StoreError> {
     let limit = if guards::is_off(Guard::Portions) { usize::MAX } else { LINKS_PER_TRANSACTION };
     let deleted = tx.execute(
         "delete from dependencies
@@ -92,7 +99,7 @@ pub(crate) fn delete_links(tx: &mut Tx<'_>, seq: i64) -> Result<bool, StoreError
 }
 
 /// Whether the link between two jobs is stored.
-pub(crate) fn is_linked(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<bool, StoreError> {
+pub(crate) fn is_linked(tx: &Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<bool, StoreError> {
     tx.exists(
         "select 1 from dependencies where parent_seq = :parent_seq and child_seq = :child_seq",
         named! { parent_seq, child_seq },
@@ -100,7 +107,7 @@ pub(crate) fn is_linked(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<
 }
 
 /// The ids that a job depends on.
-pub(crate) fn parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<JobId>, StoreError> {
+pub(crate) fn parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobId>, StoreError> {
     let names = tx.one("select depends_on from jobs where seq = :seq", named! { seq }, |row| {
         strings(row.get("depends_on")?)
     })?;
@@ -108,16 +115,16 @@ pub(crate) fn parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<JobId>, StoreError> {
 }
 
 /// The dependencies that still exist.
-fn existing_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<i64>, StoreError> {
+fn existing_parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobSeq>, StoreError> {
     let mut existing = Vec::new();
     for id in parents(tx, seq)? {
-        existing.extend(tx.value::<i64>("select seq from jobs where id = :id", named! { id })?);
+        existing.extend(tx.value::<JobSeq>("select seq from jobs where id = :id", named! { id })?);
     }
     Ok(existing)
 }
 
 /// The dependencies that a job waits for.
-pub(crate) fn waited_for(tx: &Tx<'_>, child_seq: i64) -> Result<Vec<i64>, StoreError> {
+pub(crate) fn waited_for(tx: &Tx<'_>, child_seq: JobSeq) -> Result<Vec<JobSeq>, StoreError> {
     let mut waited_for = Vec::new();
     for parent_seq in existing_parents(tx, child_seq)? {
         let blocks = tx.exists(
@@ -133,7 +140,7 @@ pub(crate) fn waited_for(tx: &Tx<'_>, child_seq: i64) -> Result<Vec<i64>, StoreE
 }
 
 /// Adds the missing links of a job to its existing dependencies, as ones that it does not wait for.
-pub(crate) fn add_missing_links(tx: &Tx<'_>, child_seq: i64) -> Result<(), StoreError> {
+pub(crate) fn add_missing_links(tx: &Tx<'_>, child_seq: JobSeq) -> Result<(), StoreError> {
     for parent_seq in existing_parents(tx, child_seq)? {
         tx.execute(
             "insert into dependencies (parent_seq, child_seq, blocks) values (:parent_seq, :child_seq, 0)
@@ -148,7 +155,7 @@ pub(crate) fn add_missing_links(tx: &Tx<'_>, child_seq: i64) -> Result<(), Store
 /// recorded as pending and done by later exchanges. A dependent that is cancelled here is finished too.
 pub(crate) fn unblock_dependents(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     while let Some(FinishedJob { seq, end }) = tx.next_finished() {
-        unblock_children(tx, seq, end, 0)?;
+        unblock_children(tx, seq, end, JobSeq::BEFORE_FIRST)?;
     }
     Ok(())
 }
@@ -156,7 +163,7 @@ pub(crate) fn unblock_dependents(tx: &mut Tx<'_>) -> Result<(), StoreError> {
 /// Continues the pending unblocks of earlier transactions.
 pub(crate) fn resume_pending_unblocks(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     while !tx.has_pending_unblocks() {
-        let pending: Option<(i64, bool, i64)> = tx.first(
+        let pending: Option<(JobSeq, bool, JobSeq)> = tx.first(
             "select parent_seq, failed, after_seq from pending_unblocks order by parent_seq limit 1",
             params![],
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
@@ -173,7 +180,12 @@ pub(crate) fn resume_pending_unblocks(tx: &mut Tx<'_>) -> Result<(), StoreError>
 }
 
 /// Unblocks the children after `after_seq`, in the order of enqueuing.
-fn unblock_children(tx: &mut Tx<'_>, parent_seq: i64, end: End, after_seq: i64) -> Result<(), StoreError> {
+fn unblock_children(
+    tx: &mut Tx<'_>,
+    parent_seq: JobSeq,
+    end: End,
+    after_seq: JobSeq,
+) -> Result<(), StoreError> {
     // With no budget left, one child is enough to know whether there are any.
     let share = tx.jobs_left().max(1);
     let children = waiting_after(tx, parent_seq, after_seq, share)?;
@@ -198,12 +210,17 @@ fn unblock_children(tx: &mut Tx<'_>, parent_seq: i64, end: End, after_seq: i64) 
 }
 
 /// Whether some dependents of a finished job are not yet unblocked.
-pub(crate) fn has_pending_unblock(tx: &Tx<'_>, parent_seq: i64) -> Result<bool, StoreError> {
+pub(crate) fn has_pending_unblock(tx: &Tx<'_>, parent_seq: JobSeq) -> Result<bool, StoreError> {
     tx.exists("select 1 from pending_unblocks where parent_seq = :parent_seq", named! { parent_seq })
 }
 
 /// The jobs that wait for a job, in the order of enqueuing, after one of them.
-fn waiting_after(tx: &Tx<'_>, parent_seq: i64, after_seq: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
+fn waiting_after(
+    tx: &Tx<'_>,
+    parent_seq: JobSeq,
+    after_seq: JobSeq,
+    limit: usize,
+) -> Result<Vec<JobSeq>, StoreError> {
     // By the primary key of `dependencies`.
     tx.values(
         "select child_seq from dependencies
@@ -213,7 +230,7 @@ fn waiting_after(tx: &Tx<'_>, parent_seq: i64, after_seq: i64, limit: usize) -> 
 }
 
 /// The child no longer waits for this parent.
-fn mark_met(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreError> {
+fn mark_met(tx: &Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<(), StoreError> {
     tx.execute(
         "update dependencies set blocks = 0 where parent_seq = ?1 and child_seq = ?2",
         params![parent_seq, child_seq],
@@ -224,9 +241,9 @@ fn mark_met(tx: &Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreErr
 /// Leaves the remaining children to a later transaction, and wakes a worker for it.
 pub(crate) fn save_pending_unblock(
     tx: &mut Tx<'_>,
-    parent_seq: i64,
+    parent_seq: JobSeq,
     end: End,
-    after_seq: i64,
+    after_seq: JobSeq,
 ) -> Result<(), StoreError> {
     tx.execute(
         "insert into pending_unblocks (parent_seq, failed, after_seq) values (:parent_seq, :failed, :after_seq)

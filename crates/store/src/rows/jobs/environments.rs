@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::StoreError;
+use crate::rows::keys::EnvironmentKey;
 use crate::rows::params;
 use crate::rows::tx::Tx;
 use domain::job::environment::Environment;
 
 /// The row id of an environment, which is stored if it is new.
-pub(crate) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<i64, StoreError> {
+pub(crate) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<EnvironmentKey, StoreError> {
     let variables = environment.to_bytes();
     let fingerprint = fingerprint(&variables);
     // By index environments_by_fingerprint.
@@ -29,14 +30,14 @@ pub(crate) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<i64, StoreErr
 /// An environment read from the store.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedEnvironment {
-    id: i64,
+    id: EnvironmentKey,
     fingerprint: i64,
     environment: Arc<Environment>,
 }
 
 /// The environment with this row id. Reading one takes dozens of allocations, and most jobs share the environment of
 /// the previous job, so the last one is cached.
-pub(crate) fn load(tx: &Tx<'_>, id: i64) -> Result<Arc<Environment>, StoreError> {
+pub(crate) fn load(tx: &Tx<'_>, id: EnvironmentKey) -> Result<Arc<Environment>, StoreError> {
     let fingerprint: i64 =
         tx.one("select fingerprint from environments where id = ?1", params![id], |row| row.get(0))?;
     let mut last = tx.last_environment.borrow_mut();
@@ -48,7 +49,7 @@ pub(crate) fn load(tx: &Tx<'_>, id: i64) -> Result<Arc<Environment>, StoreError>
     Ok(environment)
 }
 
-fn read(tx: &Tx<'_>, id: i64) -> Result<Environment, StoreError> {
+fn read(tx: &Tx<'_>, id: EnvironmentKey) -> Result<Environment, StoreError> {
     tx.one("select variables from environments where id = ?1", params![id], |row| {
         Ok(Environment::from_bytes(row.get(0)?))
     })

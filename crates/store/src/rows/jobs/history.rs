@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::rows::jobs::row::{JobRow, malformed};
+use crate::rows::keys::{JobSeq, WorkerSeq};
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named, params};
 use domain::job::life::{Lease, State};
@@ -13,7 +14,7 @@ use domain::values::timestamp::Timestamp;
 pub(crate) fn add(
     tx: &Tx<'_>,
     job: &JobRow,
-    worker_seq: i64,
+    worker_seq: WorkerSeq,
     started_at: Timestamp,
     ending: &Ending,
 ) -> Result<(), StoreError> {
@@ -39,7 +40,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-pub(crate) fn add_output(tx: &Tx<'_>, seq: i64, number: u32, content: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn add_output(tx: &Tx<'_>, seq: JobSeq, number: u32, content: &[u8]) -> Result<(), StoreError> {
     tx.execute(
         "insert into outputs (seq, number, content) values (?1, ?2, ?3)",
         params![seq, number, content],
@@ -47,7 +48,7 @@ pub(crate) fn add_output(tx: &Tx<'_>, seq: i64, number: u32, content: &[u8]) -> 
     Ok(())
 }
 
-pub(crate) fn output(tx: &Tx<'_>, seq: i64, number: u32) -> Result<Option<Vec<u8>>, StoreError> {
+pub(crate) fn output(tx: &Tx<'_>, seq: JobSeq, number: u32) -> Result<Option<Vec<u8>>, StoreError> {
     tx.value("select content from outputs where seq = :seq and number = :number", named! { seq, number })
 }
 

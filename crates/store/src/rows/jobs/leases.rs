@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, select_jobs};
+use crate::rows::keys::WorkerSeq;
 use crate::rows::params;
 use crate::rows::tx::Tx;
 use crate::rows::verbs::settle;
@@ -13,7 +14,7 @@ use domain::job::life::LossContext;
 use domain::job::outcome::Outcome;
 
 /// The jobs that a worker holds leases on.
-pub(crate) fn held_by(tx: &Tx<'_>, worker_seq: i64) -> Result<Vec<JobRow>, StoreError> {
+pub(crate) fn held_by(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<Vec<JobRow>, StoreError> {
     // By index jobs_by_state: few jobs run at a time.
     tx.all(
         select_jobs!("", "where j.state = 'processing' and j.worker_seq = ?1 order by j.seq"),
@@ -28,7 +29,7 @@ pub(crate) fn lease_on(job: &JobRow) -> LeaseRef {
 }
 
 /// Releases a job that the worker never started; `false` if the lease was lost.
-pub(crate) fn release(tx: &mut Tx<'_>, job: &JobRow, worker_seq: i64) -> Result<bool, StoreError> {
+pub(crate) fn release(tx: &mut Tx<'_>, job: &JobRow, worker_seq: WorkerSeq) -> Result<bool, StoreError> {
     let settlement = settlement_for(job, Outcome::Released, None, Duration::ZERO);
     Ok(settle::record(tx, job, worker_seq, &settlement, LossContext::Alone)?.is_some())
 }
@@ -37,7 +38,7 @@ pub(crate) fn release(tx: &mut Tx<'_>, job: &JobRow, worker_seq: i64) -> Result<
 pub(crate) fn lose(
     tx: &mut Tx<'_>,
     job: &JobRow,
-    worker_seq: i64,
+    worker_seq: WorkerSeq,
     why: String,
     loss_context: LossContext,
 ) -> Result<bool, StoreError> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::StoreError;
 use crate::rows::jobs::row::JobRow;
+use crate::rows::keys::{JobSeq, QueueKey};
 use crate::rows::params;
 use crate::rows::tx::Tx;
 use domain::job::life::WaitIndex;
@@ -32,10 +33,10 @@ pub(crate) fn insert(
 
 pub(crate) fn insert_ready(
     tx: &mut Tx<'_>,
-    queue_id: i64,
+    queue_id: QueueKey,
     priority: i32,
     due_at: Timestamp,
-    seq: i64,
+    seq: JobSeq,
 ) -> Result<(), StoreError> {
     tx.execute(
         "insert into ready (queue_id, priority, due_at, seq) values (?1, ?2, ?3, ?4)",
@@ -45,7 +46,7 @@ pub(crate) fn insert_ready(
     Ok(())
 }
 
-pub(crate) fn insert_waiting(tx: &mut Tx<'_>, due_at: Timestamp, seq: i64) -> Result<(), StoreError> {
+pub(crate) fn insert_waiting(tx: &mut Tx<'_>, due_at: Timestamp, seq: JobSeq) -> Result<(), StoreError> {
     tx.execute("insert into waiting (due_at, seq) values (?1, ?2)", params![due_at, seq])?;
     if due_at.since(tx.now) < WAKE_WITHIN {
         tx.note_ready();
@@ -63,7 +64,7 @@ pub(crate) fn remove(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     if ready == 0 { remove_waiting(tx, due_at, job.seq) } else { Ok(()) }
 }
 
-fn remove_waiting(tx: &Tx<'_>, due_at: Timestamp, seq: i64) -> Result<(), StoreError> {
+fn remove_waiting(tx: &Tx<'_>, due_at: Timestamp, seq: JobSeq) -> Result<(), StoreError> {
     tx.execute("delete from waiting where due_at = ?1 and seq = ?2", params![due_at, seq])?;
     Ok(())
 }
@@ -86,8 +87,8 @@ pub(crate) fn promote(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
 
 struct DueJob {
     due_at: Timestamp,
-    seq: i64,
-    queue_id: i64,
+    seq: JobSeq,
+    queue_id: QueueKey,
     priority: i32,
 }
 
@@ -111,10 +112,10 @@ pub(crate) fn next_due(tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
 }
 
 /// The queues with ready jobs, by a skip scan of the primary key of `ready`.
-pub(crate) fn queues_with_ready(tx: &Tx<'_>) -> Result<Vec<i64>, StoreError> {
+pub(crate) fn queues_with_ready(tx: &Tx<'_>) -> Result<Vec<QueueKey>, StoreError> {
     let next = "select queue_id from ready where queue_id > ?1 order by queue_id limit 1";
     let mut ids = Vec::new();
-    let mut last = i64::MIN;
+    let mut last = QueueKey(i64::MIN);
     while let Some(id) = tx.value(next, params![last])? {
         ids.push(id);
         last = id;

@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 use crate::options::JobOptions;
+use crate::rows::keys::{BatchKey, JobSeq, QueueKey, WorkerSeq};
 use crate::rows::tx::Tx;
 pub(crate) use crate::rows::value::malformed;
 use crate::rows::{Row, params};
@@ -14,16 +15,16 @@ use domain::values::signal::Signal;
 /// The columns of a job that every change needs.
 #[derive(Clone, Debug)]
 pub(crate) struct JobRow {
-    pub(crate) seq: i64,
+    pub(crate) seq: JobSeq,
     pub(crate) id: JobId,
-    pub(crate) queue_id: i64,
+    pub(crate) queue_id: QueueKey,
     pub(crate) priority: i32,
     pub(crate) life: Life,
     pub(crate) latest: LatestAttempt,
-    pub(crate) worker_seq: Option<i64>,
+    pub(crate) worker_seq: Option<WorkerSeq>,
     pub(crate) unique_key: Option<String>,
     pub(crate) options: JobOptions,
-    pub(crate) batch_id: Option<i64>,
+    pub(crate) batch_id: Option<BatchKey>,
 }
 
 /// A statement that selects [`JobRow`]s, or whole jobs, under a condition.
@@ -62,12 +63,12 @@ pub(crate) fn by_number(tx: &Tx<'_>, number: u64) -> Result<Option<JobRow>, Stor
     tx.first(select_jobs!("", "where j.seq = ?1"), params![number], |row| read_row(tx, row))
 }
 
-pub(crate) fn by_seq(tx: &Tx<'_>, seq: i64) -> Result<JobRow, StoreError> {
+pub(crate) fn by_seq(tx: &Tx<'_>, seq: JobSeq) -> Result<JobRow, StoreError> {
     tx.one(select_jobs!("", "where j.seq = ?1"), params![seq], |row| read_row(tx, row))
 }
 
 /// The id of the job with this number, if it exists.
-pub(crate) fn id(tx: &Tx<'_>, seq: i64) -> Result<Option<JobId>, StoreError> {
+pub(crate) fn id(tx: &Tx<'_>, seq: JobSeq) -> Result<Option<JobId>, StoreError> {
     tx.value("select id from jobs where seq = ?1", params![seq])
 }
 

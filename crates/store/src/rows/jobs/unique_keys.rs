@@ -1,6 +1,7 @@
 //! Which job holds which unique key.
 
 use crate::rows::jobs::row::JobRow;
+use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tx::Tx;
 use crate::{Conflict, StoreError};
@@ -17,7 +18,7 @@ pub(crate) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>, StoreError
 }
 
 /// Takes a free key.
-pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: i64, unique_for: UniqueFor) -> Result<(), StoreError> {
+pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: JobSeq, unique_for: UniqueFor) -> Result<(), StoreError> {
     tx.execute(
         "insert into unique_keys (key, seq, held_until) values (:key, :seq, :held_until)
          on conflict (key) do update set seq = excluded.seq, held_until = excluded.held_until",
@@ -27,7 +28,7 @@ pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: i64, unique_for: UniqueFor) -> R
 }
 
 /// Whether a job holds a key now.
-pub(crate) fn is_held(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+pub(crate) fn is_held(tx: &Tx<'_>, seq: JobSeq) -> Result<bool, StoreError> {
     // By the primary keys of both.
     tx.exists(
         "select 1 from jobs j cross join unique_keys k on k.key = j.unique_key

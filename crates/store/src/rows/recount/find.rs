@@ -1,10 +1,12 @@
 //! Finding derived data that disagrees with the jobs. Every table is read once.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::options::JobOptions;
 use crate::rows::jobs::row;
+use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
+use crate::rows::value::FromValue;
 use crate::rows::value::malformed;
 use crate::rows::{Row, params};
 use crate::{Contradiction, DerivedData, StoreError};
@@ -23,21 +25,20 @@ pub(crate) fn find(tx: &Tx<'_>) -> Result<Vec<Contradiction>, StoreError> {
 
 type Findings = Vec<Contradiction>;
 
-type Counts = BTreeMap<(i64, String), i64>;
+/// The number of jobs by key and state.
+type Counts<K> = BTreeMap<(K, String), i64>;
 
-fn counts(tx: &Tx<'_>, sql: &str) -> Result<Counts, StoreError> {
+fn counts<K: Ord + for<'r> FromValue<'r>>(tx: &Tx<'_>, sql: &str) -> Result<Counts<K>, StoreError> {
     let read = |row: &Row<'_>| Ok(((row.get("key")?, row.get("state")?), row.get("count")?));
     Ok(tx.all(sql, params![], read)?.into_iter().collect())
 }
 
 /// The groups with different numbers of actual and counted jobs, each with both numbers.
-fn differences(jobs: &Counts, counted: &Counts) -> Vec<(i64, String, i64, i64)> {
-    let keys: HashSet<&(i64, String)> = jobs.keys().chain(counted.keys()).collect();
-    let number = |counts: &Counts, key| counts.get(key).copied().unwrap_or(0);
+fn differences<K: Copy + Ord>(jobs: &Counts<K>, counted: &Counts<K>) -> Vec<(K, String, i64, i64)> {
+    let keys: BTreeSet<&(K, String)> = jobs.keys().chain(counted.keys()).collect();
+    let number = |counts: &Counts<K>, key| counts.get(key).copied().unwrap_or(0);
     let both = keys.into_iter().map(|key| (key.0, key.1.clone(), number(jobs, key), number(counted, key)));
-    let mut different: Vec<_> = both.filter(|(_, _, jobs, counted)| jobs != counted).collect();
-    different.sort();
-    different
+    both.filter(|(_, _, jobs, counted)| jobs != counted).collect()
 }
 
 fn counters(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
@@ -141,17 +142,18 @@ fn orphaned_places(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> 
 /// A job is blocked by as many jobs as it waits for.
 fn waits(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
     // There is no index by child: all rows are read.
-    let children: Vec<i64> = tx.values("select child_seq from dependencies where blocks = 1", params![])?;
-    let mut waited_for: HashMap<i64, i64> = HashMap::new();
+    let children: Vec<JobSeq> =
+        tx.values("select child_seq from dependencies where blocks = 1", params![])?;
+    let mut waited_for: HashMap<JobSeq, i64> = HashMap::new();
     for child in children {
         *waited_for.entry(child).or_default() += 1;
     }
     // By index jobs_blocked.
-    let blocked: Vec<(i64, i64)> =
+    let blocked: Vec<(JobSeq, i64)> =
         tx.all("select seq, blocked_by from jobs where blocked_by > 0", params![], |row| {
             Ok((row.get("seq")?, row.get("blocked_by")?))
         })?;
-    let mut wrong: Vec<(i64, i64, i64)> = Vec::new();
+    let mut wrong: Vec<(JobSeq, i64, i64)> = Vec::new();
     for (seq, blocked_by) in blocked {
         let links = waited_for.remove(&seq).unwrap_or(0);
         if links != blocked_by {

@@ -8,6 +8,7 @@ use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::jobs::{ready, unique_keys};
+use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
 use crate::rows::tables::batches;
 use crate::rows::tx::Tx;
 use crate::rows::verbs::retry::DependencySearch;
@@ -76,14 +77,14 @@ fn delete(tx: &Tx<'_>, sql: &str, params: Params<'_>) -> Result<(), StoreError> 
 /// Runs `work` on a job that still exists.
 fn with_job(
     tx: &mut Tx<'_>,
-    seq: i64,
+    seq: JobSeq,
     work: impl FnOnce(&mut Tx<'_>, &JobRow) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let known = row::by_number(tx, u64::try_from(seq).unwrap_or(0))?;
+    let known = row::by_number(tx, seq.number())?;
     known.map_or(Ok(()), |job| work(tx, &job))
 }
 
-fn recount_queue(tx: &Tx<'_>, queue_id: i64) -> Result<(), StoreError> {
+fn recount_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<(), StoreError> {
     tx.execute("delete from counters where queue_id = :queue_id", named! { queue_id })?;
     // By index jobs_by_queue alone.
     tx.execute(
@@ -94,7 +95,7 @@ fn recount_queue(tx: &Tx<'_>, queue_id: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn recount_batch(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
+fn recount_batch(tx: &Tx<'_>, batch_id: BatchKey) -> Result<(), StoreError> {
     tx.execute("delete from batch_counters where batch_id = :batch_id", named! { batch_id })?;
     // By index jobs_by_batch.
     tx.execute(
@@ -117,7 +118,7 @@ fn reinsert(tx: &mut Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
 }
 
 /// Deletes a link to a job that is removed, or that the child does not depend on.
-fn unlink(tx: &mut Tx<'_>, parent_seq: i64, child_seq: i64) -> Result<(), StoreError> {
+fn unlink(tx: &mut Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<(), StoreError> {
     let blocks: Option<bool> = tx.value(
         "delete from dependencies where parent_seq = :parent_seq and child_seq = :child_seq
                 and not exists (select 1 from jobs p cross join jobs c cross join json_each(c.depends_on) t
@@ -162,8 +163,8 @@ struct LostLinks {
     failed: u32,
 }
 
-fn restore_links(tx: &mut Tx<'_>, child_seq: i64) -> Result<LostLinks, StoreError> {
-    let waited_for: HashSet<i64> = dependencies::waited_for(tx, child_seq)?.into_iter().collect();
+fn restore_links(tx: &mut Tx<'_>, child_seq: JobSeq) -> Result<LostLinks, StoreError> {
+    let waited_for: HashSet<JobSeq> = dependencies::waited_for(tx, child_seq)?.into_iter().collect();
     let mut lost = LostLinks::default();
     for id in dependencies::parents(tx, child_seq)? {
         tx.spend(1);
@@ -184,7 +185,7 @@ fn restore_links(tx: &mut Tx<'_>, child_seq: i64) -> Result<LostLinks, StoreErro
 /// Records a pending unblock of all dependents of a finished job.
 fn add_pending_unblock(tx: &mut Tx<'_>, parent: &JobRow) -> Result<(), StoreError> {
     match End::of(parent.life.state.name()) {
-        Some(end) => dependencies::save_pending_unblock(tx, parent.seq, end, 0),
+        Some(end) => dependencies::save_pending_unblock(tx, parent.seq, end, JobSeq::BEFORE_FIRST),
         None => Ok(()),
     }
 }
@@ -199,7 +200,7 @@ fn take_key(tx: &mut Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
 }
 
 /// The tag index has exactly the tags of the job.
-fn repair_tag(tx: &Tx<'_>, tag: &str, seq: i64) -> Result<(), StoreError> {
+fn repair_tag(tx: &Tx<'_>, tag: &str, seq: JobSeq) -> Result<(), StoreError> {
     let has_it = tx.exists(
         "select 1 from jobs j cross join json_each(j.tags) t where j.seq = :seq and t.value = :tag",
         named! { seq, tag },

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::outbox;
+use crate::rows::keys::BatchKey;
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named};
 use crate::{Batch, StoreError};
@@ -13,7 +14,7 @@ use domain::values::timestamp::Timestamp;
 
 /// The row id of a batch, which is created if it is new. A batch that gets no job is deleted at the end of the
 /// transaction.
-pub(crate) fn id(tx: &mut Tx<'_>, name: &BatchName) -> Result<i64, StoreError> {
+pub(crate) fn id(tx: &mut Tx<'_>, name: &BatchName) -> Result<BatchKey, StoreError> {
     let id = match find_id(tx, name)? {
         Some(id) => id,
         None => tx.one(
@@ -26,11 +27,16 @@ pub(crate) fn id(tx: &mut Tx<'_>, name: &BatchName) -> Result<i64, StoreError> {
     Ok(id)
 }
 
-pub(crate) fn find_id(tx: &Tx<'_>, name: &BatchName) -> Result<Option<i64>, StoreError> {
+pub(crate) fn find_id(tx: &Tx<'_>, name: &BatchName) -> Result<Option<BatchKey>, StoreError> {
     tx.value("select id from batches where name = :name", named! { name })
 }
 
-pub(crate) fn count(tx: &Tx<'_>, batch_id: i64, state: StateName, change: i64) -> Result<(), StoreError> {
+pub(crate) fn count(
+    tx: &Tx<'_>,
+    batch_id: BatchKey,
+    state: StateName,
+    change: i64,
+) -> Result<(), StoreError> {
     let updated = tx.execute(
         "update batch_counters set count = count + :change where batch_id = :batch_id and state = :state",
         named! { batch_id, state, change },
@@ -46,7 +52,7 @@ pub(crate) fn count(tx: &Tx<'_>, batch_id: i64, state: StateName, change: i64) -
 
 /// Updates whether a batch is finished, once at the end of each transaction that changed its jobs. Adding or retrying a
 /// job makes a finished batch unfinished again.
-pub(crate) fn update_completion(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
+pub(crate) fn update_completion(tx: &Tx<'_>, batch_id: BatchKey) -> Result<(), StoreError> {
     let counts = counts(tx, batch_id)?;
     if counts.is_empty() {
         return delete(tx, batch_id);
@@ -66,12 +72,12 @@ pub(crate) fn update_completion(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreE
     }
 }
 
-fn set_finished(tx: &Tx<'_>, batch_id: i64, at: Option<Timestamp>) -> Result<(), StoreError> {
+fn set_finished(tx: &Tx<'_>, batch_id: BatchKey, at: Option<Timestamp>) -> Result<(), StoreError> {
     tx.execute("update batches set finished_at = :at where id = :batch_id", named! { batch_id, at })?;
     Ok(())
 }
 
-fn delete(tx: &Tx<'_>, batch_id: i64) -> Result<(), StoreError> {
+fn delete(tx: &Tx<'_>, batch_id: BatchKey) -> Result<(), StoreError> {
     tx.execute("delete from batch_counters where batch_id = :batch_id", named! { batch_id })?;
     tx.execute("delete from batches where id = :batch_id", named! { batch_id })?;
     Ok(())
@@ -102,7 +108,7 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Batch, StoreError> {
     })
 }
 
-fn counts(tx: &Tx<'_>, batch_id: i64) -> Result<BTreeMap<StateName, u64>, StoreError> {
+fn counts(tx: &Tx<'_>, batch_id: BatchKey) -> Result<BTreeMap<StateName, u64>, StoreError> {
     // By the primary key of batch_counters.
     let counts = tx.all(
         "select state, count from batch_counters where batch_id = :batch_id and count > 0",

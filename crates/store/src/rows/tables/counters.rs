@@ -4,29 +4,30 @@ use std::collections::BTreeMap;
 
 use super::batches;
 use crate::StoreError;
+use crate::rows::keys::{BatchKey, QueueKey};
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
 use domain::job::life::StateName;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    changes: BTreeMap<(i64, StateName), i64>,
+    changes: BTreeMap<(QueueKey, StateName), i64>,
     /// The same by batch, for jobs in a batch.
-    batches: BTreeMap<i64, BTreeMap<StateName, i64>>,
+    batches: BTreeMap<BatchKey, BTreeMap<StateName, i64>>,
 }
 
 impl Counters {
     /// A job of this queue and batch entered a state.
-    pub(crate) fn enter(&mut self, queue_id: i64, batch_id: Option<i64>, state: StateName) {
+    pub(crate) fn enter(&mut self, queue_id: QueueKey, batch_id: Option<BatchKey>, state: StateName) {
         self.add(queue_id, batch_id, state, 1);
     }
 
     /// A job of this queue and batch left a state.
-    pub(crate) fn leave(&mut self, queue_id: i64, batch_id: Option<i64>, state: StateName) {
+    pub(crate) fn leave(&mut self, queue_id: QueueKey, batch_id: Option<BatchKey>, state: StateName) {
         self.add(queue_id, batch_id, state, -1);
     }
 
-    fn add(&mut self, queue_id: i64, batch_id: Option<i64>, state: StateName, change: i64) {
+    fn add(&mut self, queue_id: QueueKey, batch_id: Option<BatchKey>, state: StateName, change: i64) {
         *self.changes.entry((queue_id, state)).or_default() += change;
         if let Some(batch_id) = batch_id {
             *self.batches.entry(batch_id).or_default().entry(state).or_default() += change;
@@ -34,12 +35,12 @@ impl Counters {
     }
 
     /// The change in the number of a queue's jobs in this state.
-    pub(crate) fn change(&self, queue_id: i64, state: StateName) -> i64 {
+    pub(crate) fn change(&self, queue_id: QueueKey, state: StateName) -> i64 {
         self.changes.get(&(queue_id, state)).copied().unwrap_or(0)
     }
 
     /// The queues with fewer jobs in this state than before.
-    pub(crate) fn with_fewer(&self, state: StateName) -> Vec<i64> {
+    pub(crate) fn with_fewer(&self, state: StateName) -> Vec<QueueKey> {
         let fewer = self.changes.iter().filter(|((_, of), change)| *of == state && **change < 0);
         fewer.map(|((queue_id, _), _)| *queue_id).collect()
     }
@@ -50,15 +51,15 @@ impl Counters {
     }
 
     /// The change in the number of jobs in this state, in one queue or in all.
-    pub(crate) fn change_of(&self, state: StateName, queue_id: Option<i64>) -> i64 {
-        let matches = |(of, in_state): &(i64, StateName)| {
+    pub(crate) fn change_of(&self, state: StateName, queue_id: Option<QueueKey>) -> i64 {
+        let matches = |(of, in_state): &(QueueKey, StateName)| {
             *in_state == state && queue_id.is_none_or(|queue_id| queue_id == *of)
         };
         self.changes.iter().filter(|(key, _)| matches(key)).map(|(_, change)| change).sum()
     }
 
     /// Has the completion of a batch updated at the end of the transaction, even if no job of it changes.
-    pub(crate) fn touch_batch(&mut self, batch_id: i64) {
+    pub(crate) fn touch_batch(&mut self, batch_id: BatchKey) {
         self.batches.entry(batch_id).or_default();
     }
 
@@ -79,7 +80,7 @@ impl Counters {
 }
 
 /// The number of jobs in a state before this transaction, in one queue or in all.
-pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<i64>) -> Result<i64, StoreError> {
+pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<QueueKey>) -> Result<i64, StoreError> {
     tx.one(
         "select coalesce(sum(count), 0) as jobs from counters
          where state = :state and (:queue_id is null or queue_id = :queue_id)",
@@ -88,7 +89,7 @@ pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<i64>) -> Re
     )
 }
 
-fn add(tx: &Tx<'_>, queue_id: i64, state: StateName, change: i64) -> Result<(), StoreError> {
+fn add(tx: &Tx<'_>, queue_id: QueueKey, state: StateName, change: i64) -> Result<(), StoreError> {
     let updated = tx.execute(
         "update counters set count = count + ?3 where queue_id = ?1 and state = ?2",
         params![queue_id, state, change],

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{events, hooks, workers};
+use crate::rows::keys::{HookKey, WorkerSeq};
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named};
 use crate::{Delivery, DeliveryExchange, DeliveryExchangeResult, DeliveryReport, DeliveryResult, StoreError};
@@ -37,7 +38,7 @@ pub(crate) fn next_due(tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
 }
 
 /// Returns a worker's unsent deliveries, as if it had never taken them.
-pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: i64) -> Result<(), StoreError> {
+pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<(), StoreError> {
     // By index deliveries_sent.
     tx.execute(
         "update deliveries set due_at = case when created_at < :now then created_at else :now end, worker_seq = null
@@ -49,7 +50,7 @@ pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: i64) -> Result<(), StoreError> 
 
 /// Takes back the deliveries of a dead worker. The first time they are due at once; after that it counts as a failed
 /// try, because a command that kills its worker must not be restarted at once for ever.
-pub(crate) fn take_back(tx: &Tx<'_>, worker_seq: i64, error: &str) -> Result<(), StoreError> {
+pub(crate) fn take_back(tx: &Tx<'_>, worker_seq: WorkerSeq, error: &str) -> Result<(), StoreError> {
     // By index deliveries_sent.
     let tried: Vec<i64> = tx.values(
         "select id from deliveries where worker_seq = :worker_seq and tries > 0",
@@ -86,7 +87,7 @@ fn heads(tx: &Tx<'_>) -> Result<Vec<Head>, StoreError> {
     Ok(heads)
 }
 
-fn head(tx: &Tx<'_>, hook_id: i64) -> Result<Option<Head>, StoreError> {
+fn head(tx: &Tx<'_>, hook_id: HookKey) -> Result<Option<Head>, StoreError> {
     // By index deliveries_by_hook.
     tx.first(
         "select due_at, id from deliveries where hook_id = :hook_id order by due_at, id limit 1",
@@ -96,17 +97,17 @@ fn head(tx: &Tx<'_>, hook_id: i64) -> Result<Option<Head>, StoreError> {
 }
 
 /// The hooks that have a delivery in flight.
-fn busy(tx: &Tx<'_>) -> Result<Vec<i64>, StoreError> {
+fn busy(tx: &Tx<'_>) -> Result<Vec<HookKey>, StoreError> {
     // By index deliveries_sent.
     tx.values("select hook_id from deliveries where worker_seq > 0 and due_at > :now", named! { now: tx.now })
 }
 
-fn take(tx: &Tx<'_>, worker_seq: i64, want: usize) -> Result<Vec<Delivery>, StoreError> {
+fn take(tx: &Tx<'_>, worker_seq: WorkerSeq, want: usize) -> Result<Vec<Delivery>, StoreError> {
     let due: Vec<Head> = heads(tx)?.into_iter().take_while(|head| head.due_at <= tx.now).take(want).collect();
     due.into_iter().map(|head| take_one(tx, worker_seq, head.id)).collect()
 }
 
-fn take_one(tx: &Tx<'_>, worker_seq: i64, id: i64) -> Result<Delivery, StoreError> {
+fn take_one(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64) -> Result<Delivery, StoreError> {
     tx.execute(
         "update deliveries set worker_seq = :worker_seq, due_at = :due_at where id = :id",
         named! { id, worker_seq, due_at: tx.now.saturating_add(DELIVERY_HOLD) },
@@ -132,7 +133,11 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Delivery, StoreError> {
 }
 
 /// Returns the hook if an event was given up.
-fn record(tx: &Tx<'_>, worker_seq: i64, report: &DeliveryReport) -> Result<Option<HookName>, StoreError> {
+fn record(
+    tx: &Tx<'_>,
+    worker_seq: WorkerSeq,
+    report: &DeliveryReport,
+) -> Result<Option<HookName>, StoreError> {
     match &report.result {
         DeliveryResult::Delivered => delivered(tx, report.number).map(|()| None),
         DeliveryResult::Failed(error) => failed(tx, worker_seq, report.number, error),
@@ -150,7 +155,7 @@ fn record(tx: &Tx<'_>, worker_seq: i64, report: &DeliveryReport) -> Result<Optio
 
 /// Counts even if another worker holds the delivery by now.
 fn delivered(tx: &Tx<'_>, id: i64) -> Result<(), StoreError> {
-    let hook_id: Option<i64> =
+    let hook_id: Option<HookKey> =
         tx.value("delete from deliveries where id = :id returning hook_id", named! { id })?;
     if let Some(hook_id) = hook_id {
         tx.execute(
@@ -161,7 +166,7 @@ fn delivered(tx: &Tx<'_>, id: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn failed(tx: &Tx<'_>, worker_seq: i64, id: i64, error: &str) -> Result<Option<HookName>, StoreError> {
+fn failed(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64, error: &str) -> Result<Option<HookName>, StoreError> {
     let held = tx.first(
         "select hook_id, tries + 1 as tries, created_at from deliveries where id = :id and worker_seq = :worker_seq",
         named! { id, worker_seq },
@@ -195,7 +200,7 @@ fn failed(tx: &Tx<'_>, worker_seq: i64, id: i64, error: &str) -> Result<Option<H
 }
 
 /// Returns since when the hook has been failing.
-fn note_failure(tx: &Tx<'_>, hook_id: i64, error: &str) -> Result<Timestamp, StoreError> {
+fn note_failure(tx: &Tx<'_>, hook_id: HookKey, error: &str) -> Result<Timestamp, StoreError> {
     tx.one(
         "update hooks set failing_since = coalesce(failing_since, :now), error = :error where id = :hook_id
          returning failing_since",
@@ -205,7 +210,7 @@ fn note_failure(tx: &Tx<'_>, hook_id: i64, error: &str) -> Result<Timestamp, Sto
 }
 
 /// Deliveries that became due that long ago were never tried, or not for as long. Returns how many were given up.
-fn give_up_before(tx: &Tx<'_>, hook_id: i64, before: Timestamp) -> Result<usize, StoreError> {
+fn give_up_before(tx: &Tx<'_>, hook_id: HookKey, before: Timestamp) -> Result<usize, StoreError> {
     // By index deliveries_by_hook.
     tx.execute(
         "delete from deliveries
@@ -214,7 +219,7 @@ fn give_up_before(tx: &Tx<'_>, hook_id: i64, before: Timestamp) -> Result<usize,
     )
 }
 
-fn note_given_up(tx: &Tx<'_>, hook_id: i64, count: usize, error: &str) -> Result<HookName, StoreError> {
+fn note_given_up(tx: &Tx<'_>, hook_id: HookKey, count: usize, error: &str) -> Result<HookName, StoreError> {
     let name: HookName = tx.one(
         "update hooks set gave_up = gave_up + :count, gave_up_at = :now where id = :hook_id returning name",
         named! { hook_id, now: tx.now, count },

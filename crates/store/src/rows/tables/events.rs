@@ -1,6 +1,7 @@
 //! The event log: actions of people and workers.
 
 use crate::rows::jobs::row;
+use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named};
 use crate::{Event, EventPage, EventRange, StoreError};
@@ -9,7 +10,7 @@ use domain::job::JobEvent;
 /// Records an action, on a job if `seq` is given.
 pub(crate) fn record(
     tx: &Tx<'_>,
-    seq: Option<i64>,
+    seq: Option<JobSeq>,
     event: &str,
     by: &str,
     detail: Option<&str>,
@@ -21,7 +22,7 @@ pub(crate) fn record(
     Ok(())
 }
 
-pub(crate) fn of_job(tx: &Tx<'_>, seq: i64) -> Result<Vec<JobEvent>, StoreError> {
+pub(crate) fn of_job(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobEvent>, StoreError> {
     // By index events_by_job.
     tx.all("select at, event, by from events where seq = :seq order by id", named! { seq }, |row| {
         Ok(JobEvent { at: row.get("at")?, event: row.get("event")?, by: row.get("by")? })
@@ -55,7 +56,7 @@ fn of_all(tx: &Tx<'_>, page: &EventPage) -> Result<Vec<Event>, StoreError> {
     }
 }
 
-fn of_one(tx: &Tx<'_>, seq: i64, page: &EventPage) -> Result<Vec<Event>, StoreError> {
+fn of_one(tx: &Tx<'_>, seq: JobSeq, page: &EventPage) -> Result<Vec<Event>, StoreError> {
     // By index events_by_job.
     match page.range {
         EventRange::After(number) => tx.all(

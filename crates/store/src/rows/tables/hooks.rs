@@ -2,6 +2,7 @@
 
 use super::{events, queues};
 use crate::rows::jobs::environments;
+use crate::rows::keys::{EnvironmentKey, HookKey, QueueKey};
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, named, params};
@@ -12,14 +13,14 @@ use domain::values::name::HookName;
 /// The part of a hook that is needed to match events.
 #[derive(Clone, Debug)]
 pub(crate) struct HookRow {
-    pub(crate) id: i64,
+    pub(crate) id: HookKey,
     pub(crate) trigger: Trigger,
     /// The row id of the queue that its trigger names.
-    pub(crate) queue_id: Option<i64>,
+    pub(crate) queue_id: Option<QueueKey>,
 }
 
 /// A row id that no queue has, for a trigger whose queue does not exist.
-const NO_QUEUE: i64 = 0;
+const NO_QUEUE: QueueKey = QueueKey(0);
 
 /// All hooks. If there are none, this query is all that hooks cost a transaction.
 pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>, StoreError> {
@@ -69,7 +70,7 @@ struct TargetColumns<'a> {
     url: Option<&'a str>,
     secret: Option<&'a str>,
     cwd: Option<&'a str>,
-    environment_id: Option<i64>,
+    environment_id: Option<EnvironmentKey>,
 }
 
 impl<'a> TargetColumns<'a> {
@@ -94,7 +95,7 @@ impl<'a> TargetColumns<'a> {
 }
 
 pub(crate) fn remove(tx: &Tx<'_>, name: &HookName, by: &str) -> Result<bool, StoreError> {
-    let removed: Option<i64> =
+    let removed: Option<HookKey> =
         tx.value("delete from hooks where name = :name returning id", named! { name })?;
     if let Some(hook_id) = removed {
         // By index deliveries_by_hook.
@@ -130,7 +131,7 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Hook, StoreError> {
     })
 }
 
-fn pending(tx: &Tx<'_>, hook_id: i64) -> Result<u64, StoreError> {
+fn pending(tx: &Tx<'_>, hook_id: HookKey) -> Result<u64, StoreError> {
     // By index deliveries_by_hook.
     let counted = tx.all(
         "select 1 from deliveries where hook_id = :hook_id limit :limit",
@@ -149,7 +150,7 @@ pub(crate) fn read_trigger(row: &Row<'_>) -> Result<Trigger, StoreError> {
 /// Reads the columns `command`, `url`, `secret`, `cwd` and `environment_id`.
 pub(crate) fn read_target(tx: &Tx<'_>, row: &Row<'_>) -> Result<Target, StoreError> {
     if let Some(line) = row.get("command")? {
-        let environment_id: Option<i64> = row.get("environment_id")?;
+        let environment_id: Option<EnvironmentKey> = row.get("environment_id")?;
         return Ok(Target::Command {
             line,
             cwd: row.get("cwd")?,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::hooks::HookRow;
 use super::{counters, workers};
 use crate::rows::jobs::row::{JobRow, read_job, select_whole_jobs};
+use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
 use crate::{LeaseRef, StoreError};
@@ -33,7 +34,7 @@ pub(crate) fn job_changed(tx: &Tx<'_>, before: &JobRow, happened: JobResult) -> 
     Ok(())
 }
 
-fn whole_job(tx: &Tx<'_>, seq: i64) -> Result<Job, StoreError> {
+fn whole_job(tx: &Tx<'_>, seq: JobSeq) -> Result<Job, StoreError> {
     tx.one(select_whole_jobs!("where j.seq = ?1"), params![seq], |row| read_job(tx, row))
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::events;
 use super::rates;
 use super::retry_rules;
+use crate::rows::keys::QueueKey;
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named, params};
 use crate::{Pause, Queue, QueueUpdate, StoreError, Update};
@@ -14,7 +15,7 @@ use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 
 /// The row id of a queue, which is created if it is new.
-pub(crate) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
+pub(crate) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<QueueKey, StoreError> {
     if let Some(id) = find_id(tx, name)? {
         return Ok(id);
     }
@@ -25,11 +26,11 @@ pub(crate) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
     )
 }
 
-pub(crate) fn find_id(tx: &Tx<'_>, name: &QueueName) -> Result<Option<i64>, StoreError> {
+pub(crate) fn find_id(tx: &Tx<'_>, name: &QueueName) -> Result<Option<QueueKey>, StoreError> {
     tx.value("select id from queues where name = ?1", params![name])
 }
 
-pub(crate) fn is_open(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
+pub(crate) fn is_open(tx: &Tx<'_>, id: QueueKey) -> Result<bool, StoreError> {
     tx.one("select paused_at is null from queues where id = ?1", params![id], |row| row.get(0))
 }
 
@@ -84,7 +85,7 @@ pub(crate) fn set(
     events::record(tx, None, "set", by, Some(&format!("queue {queue}: {}", changes.join(", "))))
 }
 
-fn set_limits(tx: &Tx<'_>, id: i64, limits: Option<Limits>) -> Result<(), StoreError> {
+fn set_limits(tx: &Tx<'_>, id: QueueKey, limits: Option<Limits>) -> Result<(), StoreError> {
     let limits = limits.filter(|limits| !limits.is_none()).map(|limits| limits.to_string());
     tx.execute("update queues set limits = :limits where id = :id", named! { id, limits })?;
     Ok(())
@@ -118,7 +119,7 @@ fn read_pause(row: &Row<'_>) -> Result<Option<(Timestamp, Pause)>, StoreError> {
     since.map(paused).transpose()
 }
 
-fn counts(tx: &Tx<'_>) -> Result<HashMap<i64, BTreeMap<StateName, u64>>, StoreError> {
+fn counts(tx: &Tx<'_>) -> Result<HashMap<QueueKey, BTreeMap<StateName, u64>>, StoreError> {
     let mut counts: HashMap<_, BTreeMap<_, _>> = HashMap::new();
     tx.all("select queue_id, state, count from counters where count > 0", params![], |row| {
         counts.entry(row.get("queue_id")?).or_default().insert(row.get("state")?, row.get("count")?);

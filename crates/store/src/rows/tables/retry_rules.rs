@@ -1,5 +1,6 @@
 //! The exit codes that the jobs of a queue are retried after.
 
+use crate::rows::keys::QueueKey;
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, params};
@@ -7,7 +8,7 @@ use crate::{QueueUpdate, StoreError, Update};
 use domain::job::retry_rules::{ExitCodes, RetryRules};
 
 /// Read once per transaction for each queue with a failed job.
-pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<RetryRules, StoreError> {
+pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<RetryRules, StoreError> {
     if let Some(rules) = tx.retry_rules.borrow().get(&queue_id) {
         return Ok(*rules);
     }
@@ -24,7 +25,7 @@ pub(crate) fn read(row: &Row<'_>, column: usize) -> Result<RetryRules, StoreErro
     Ok(RetryRules { retry_on: codes(row, column)?, no_retry_on: codes(row, column + 1)? })
 }
 
-pub(crate) fn set(tx: &Tx<'_>, queue_id: i64, update: &QueueUpdate) -> Result<(), StoreError> {
+pub(crate) fn set(tx: &Tx<'_>, queue_id: QueueKey, update: &QueueUpdate) -> Result<(), StoreError> {
     if update.retry_on != Update::Keep {
         tx.execute(
             "update queues set retry_on = ?2 where id = ?1",

@@ -3,6 +3,7 @@
 use super::schedules;
 use super::schedules::ScheduleRow;
 use crate::StoreError;
+use crate::rows::keys::ScheduleKey;
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named};
 use domain::job::life::StateName;
@@ -27,7 +28,7 @@ pub(crate) fn find_with_latest(
 }
 
 /// The latest runs of a schedule, the newest first.
-pub(crate) fn latest(tx: &Tx<'_>, schedule_id: i64, limit: usize) -> Result<Vec<Run>, StoreError> {
+pub(crate) fn latest(tx: &Tx<'_>, schedule_id: ScheduleKey, limit: usize) -> Result<Vec<Run>, StoreError> {
     // By index jobs_by_schedule.
     tx.all(
         "select id, state, scheduled_for, created_at, finished_at from jobs
@@ -38,7 +39,7 @@ pub(crate) fn latest(tx: &Tx<'_>, schedule_id: i64, limit: usize) -> Result<Vec<
 }
 
 /// The unfinished runs of a schedule: all that are running, however old, and the waiting ones among the latest.
-pub(crate) fn unfinished(tx: &Tx<'_>, schedule_id: i64) -> Result<Vec<Run>, StoreError> {
+pub(crate) fn unfinished(tx: &Tx<'_>, schedule_id: ScheduleKey) -> Result<Vec<Run>, StoreError> {
     let waits = |run: &Run| !run.state.is_finished() && run.state != StateName::Processing;
     let mut unfinished = running(tx, schedule_id)?;
     unfinished.extend(latest(tx, schedule_id, LAST_RUNS)?.into_iter().filter(waits));
@@ -46,12 +47,12 @@ pub(crate) fn unfinished(tx: &Tx<'_>, schedule_id: i64) -> Result<Vec<Run>, Stor
 }
 
 /// How many of the latest runs are unfinished. If runs wait for each other, these are all unfinished ones.
-pub(crate) fn count_unfinished(tx: &Tx<'_>, schedule_id: i64) -> Result<usize, StoreError> {
+pub(crate) fn count_unfinished(tx: &Tx<'_>, schedule_id: ScheduleKey) -> Result<usize, StoreError> {
     let latest = latest(tx, schedule_id, MAX_UNFINISHED_RUNS)?;
     Ok(latest.iter().filter(|run| !run.state.is_finished()).count())
 }
 
-fn running(tx: &Tx<'_>, schedule_id: i64) -> Result<Vec<Run>, StoreError> {
+fn running(tx: &Tx<'_>, schedule_id: ScheduleKey) -> Result<Vec<Run>, StoreError> {
     // By index jobs_by_state: few jobs run at a time.
     tx.all(
         "select id, state, scheduled_for, created_at, finished_at from jobs
@@ -75,7 +76,7 @@ fn read(row: &Row<'_>) -> Result<Run, StoreError> {
 pub(crate) fn assign(
     tx: &Tx<'_>,
     job: &JobId,
-    schedule_id: i64,
+    schedule_id: ScheduleKey,
     scheduled_for: Option<Timestamp>,
 ) -> Result<(), StoreError> {
     tx.execute(

@@ -2,6 +2,7 @@
 
 use super::events;
 use crate::rows::jobs::environments;
+use crate::rows::keys::{EnvironmentKey, ScheduleKey};
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, named, params};
@@ -15,8 +16,8 @@ use sys::zone;
 /// A schedule with its row ids.
 #[derive(Clone, Debug)]
 pub(crate) struct ScheduleRow {
-    pub(crate) id: i64,
-    pub(crate) environment_id: Option<i64>,
+    pub(crate) id: ScheduleKey,
+    pub(crate) environment_id: Option<EnvironmentKey>,
     pub(crate) schedule: Schedule,
 }
 
@@ -49,7 +50,11 @@ fn is_taken(tx: &Tx<'_>, name: &ScheduleName) -> Result<bool, StoreError> {
     tx.exists("select 1 from schedules where name = :name", named! { name })
 }
 
-fn insert(tx: &Tx<'_>, schedule: &Schedule, environment_id: Option<i64>) -> Result<(), StoreError> {
+fn insert(
+    tx: &Tx<'_>,
+    schedule: &Schedule,
+    environment_id: Option<EnvironmentKey>,
+) -> Result<(), StoreError> {
     let job = serde_json::to_string(&schedule.job).expect("a request serializes to JSON");
     tx.execute(
         "insert into schedules (id, name, kind, expression, time_zone, job, on_missed, missed_limit, on_overlap,
@@ -110,7 +115,7 @@ pub(crate) fn change_pause(
     Ok(true)
 }
 
-pub(crate) fn set_pause(tx: &Tx<'_>, id: i64, pause: Option<&Pause>) -> Result<(), StoreError> {
+pub(crate) fn set_pause(tx: &Tx<'_>, id: ScheduleKey, pause: Option<&Pause>) -> Result<(), StoreError> {
     tx.execute(
         "update schedules set paused_at = :at, paused_by = :by, pause_reason = :reason where id = :id",
         named! {
@@ -123,12 +128,12 @@ pub(crate) fn set_pause(tx: &Tx<'_>, id: i64, pause: Option<&Pause>) -> Result<(
     Ok(())
 }
 
-fn set_next(tx: &Tx<'_>, id: i64, next_at: Option<Timestamp>) -> Result<(), StoreError> {
+fn set_next(tx: &Tx<'_>, id: ScheduleKey, next_at: Option<Timestamp>) -> Result<(), StoreError> {
     tx.execute("update schedules set next_at = :next_at where id = :id", named! { id, next_at })?;
     Ok(())
 }
 
-pub(crate) fn note_fired(tx: &Tx<'_>, id: i64, firing: &Firing) -> Result<(), StoreError> {
+pub(crate) fn note_fired(tx: &Tx<'_>, id: ScheduleKey, firing: &Firing) -> Result<(), StoreError> {
     tx.execute(
         "update schedules
          set last_at = :last_at, next_at = :next_at, missed_at = coalesce(:missed_at, missed_at),
@@ -145,7 +150,7 @@ pub(crate) fn note_fired(tx: &Tx<'_>, id: i64, firing: &Firing) -> Result<(), St
     Ok(())
 }
 
-pub(crate) fn note_skipped(tx: &Tx<'_>, id: i64, at: Timestamp) -> Result<(), StoreError> {
+pub(crate) fn note_skipped(tx: &Tx<'_>, id: ScheduleKey, at: Timestamp) -> Result<(), StoreError> {
     tx.execute("update schedules set skipped_at = :at where id = :id", named! { id, at })?;
     Ok(())
 }
@@ -180,7 +185,7 @@ pub(crate) fn all(tx: &Tx<'_>) -> Result<Vec<ScheduleRow>, StoreError> {
 }
 
 /// The due schedules, the longest overdue first.
-pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Result<Vec<(i64, ScheduleName)>, StoreError> {
+pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Result<Vec<(ScheduleKey, ScheduleName)>, StoreError> {
     // By index schedules_due.
     tx.all(
         "select id, name from schedules

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{deliveries, events, stops};
 use crate::rows::jobs::leases;
 use crate::rows::jobs::row::{strings, to_json};
+use crate::rows::keys::WorkerSeq;
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, Sql, named, params};
@@ -89,7 +90,7 @@ pub(crate) fn change_state(tx: &mut Tx<'_>, worker: &WorkerId, state: WorkerStat
 }
 
 /// A stopped worker stays stopped: it may have been reaped in its absence.
-pub(crate) fn set_state(tx: &Tx<'_>, seq: i64, state: WorkerState) -> Result<(), StoreError> {
+pub(crate) fn set_state(tx: &Tx<'_>, seq: WorkerSeq, state: WorkerState) -> Result<(), StoreError> {
     // Without jobs, the worker appears in no history.
     tx.execute(
         "update workers set state = :state, last_seq = coalesce((select max(seq) from jobs), 0)
@@ -110,7 +111,7 @@ pub(crate) fn set_slots(tx: &Tx<'_>, worker: &WorkerId, slots: WorkerSlots) -> R
 
 /// The columns that its orders depend on.
 pub(crate) struct WorkerRow {
-    pub(crate) seq: i64,
+    pub(crate) seq: WorkerSeq,
     pub(crate) machine_id: String,
     pub(crate) home_id: String,
     pub(crate) state: WorkerState,
@@ -136,30 +137,30 @@ pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerRow, StoreErr
     found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
 }
 
-pub(crate) fn beat(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
+pub(crate) fn beat(tx: &Tx<'_>, seq: WorkerSeq) -> Result<(), StoreError> {
     tx.execute("update workers set last_heartbeat = ?2 where seq = ?1", params![seq, tx.now])?;
     Ok(())
 }
 
-pub(crate) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<i64, StoreError> {
+pub(crate) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerSeq, StoreError> {
     let found = tx.value("select seq from workers where id = ?1", params![worker])?;
     found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
 }
 
 /// Whether a worker may take leases. A stopped or reaped one may not.
-pub(crate) fn is_live(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+pub(crate) fn is_live(tx: &Tx<'_>, seq: WorkerSeq) -> Result<bool, StoreError> {
     tx.one("select state <> 'stopped' from workers where seq = ?1", params![seq], |row| row.get(0))
 }
 
-pub(crate) fn boot_id(tx: &Tx<'_>, seq: i64) -> Result<String, StoreError> {
+pub(crate) fn boot_id(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String, StoreError> {
     tx.one("select boot_id from workers where seq = ?1", params![seq], |row| row.get(0))
 }
 
-pub(crate) fn host(tx: &Tx<'_>, seq: i64) -> Result<String, StoreError> {
+pub(crate) fn host(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String, StoreError> {
     tx.one("select host from workers where seq = :seq", named! { seq }, |row| row.get("host"))
 }
 
-pub(crate) fn served(tx: &Tx<'_>, seq: i64) -> Result<ServedJobs, StoreError> {
+pub(crate) fn served(tx: &Tx<'_>, seq: WorkerSeq) -> Result<ServedJobs, StoreError> {
     tx.one("select queues from workers where seq = ?1", params![seq], |row| served_from_json(row.get(0)?))
 }
 

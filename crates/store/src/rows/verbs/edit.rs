@@ -7,6 +7,7 @@ use crate::options::JobOptions;
 use crate::rows::jobs::ready;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, to_json};
+use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tables::{events, queues};
 use crate::rows::tx::Tx;
@@ -110,7 +111,7 @@ struct SpecColumns {
 }
 
 impl SpecColumns {
-    fn of(tx: &Tx<'_>, seq: i64) -> Result<Self, StoreError> {
+    fn of(tx: &Tx<'_>, seq: JobSeq) -> Result<Self, StoreError> {
         tx.one("select command, cwd, timeout_ms, tags from jobs where seq = :seq", named! { seq }, |row| {
             Ok(Self {
                 command: row.get("command")?,
@@ -122,7 +123,7 @@ impl SpecColumns {
     }
 }
 
-fn replace_tags(tx: &Tx<'_>, seq: i64, before: Option<&str>, after: &[String]) -> Result<(), StoreError> {
+fn replace_tags(tx: &Tx<'_>, seq: JobSeq, before: Option<&str>, after: &[String]) -> Result<(), StoreError> {
     for tag in row::strings(before)? {
         tx.execute("delete from job_tags where tag = :tag and seq = :seq", named! { tag, seq })?;
     }

@@ -9,6 +9,7 @@ use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::to_json;
 use crate::rows::jobs::{environments, ready, unique_keys};
+use crate::rows::keys::{BatchKey, EnvironmentKey, JobSeq, QueueKey};
 use crate::rows::params;
 use crate::rows::tables::{batches, queues};
 use crate::rows::tx::Tx;
@@ -52,7 +53,7 @@ pub(crate) fn enqueue(tx: &mut Tx<'_>, jobs: &[NewJob]) -> Result<Vec<EnqueueRes
 fn rename(
     tx: &Tx<'_>,
     jobs: &[NewJob],
-    blocked: &[(usize, i64)],
+    blocked: &[(usize, JobSeq)],
     mut substitutes: HashMap<&JobId, JobId>,
 ) -> Result<HashMap<usize, Vec<JobId>>, EnqueueError> {
     let mut renamed = HashMap::new();
@@ -97,7 +98,7 @@ fn refuse_cycle(jobs: &[NewJob], renamed: &HashMap<usize, Vec<JobId>>) -> Result
     }
 }
 
-fn rename_dependencies(tx: &Tx<'_>, seq: i64, names: &[JobId]) -> Result<(), StoreError> {
+fn rename_dependencies(tx: &Tx<'_>, seq: JobSeq, names: &[JobId]) -> Result<(), StoreError> {
     let json = to_json(&names.iter().map(JobId::as_str).collect::<Vec<&str>>());
     tx.execute(
         "update jobs set depends_on = ?2, blocked_by = ?3 where seq = ?1",
@@ -111,8 +112,8 @@ pub(crate) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
 }
 
 /// The number of the next job.
-pub(crate) fn next_seq(tx: &Tx<'_>) -> Result<i64, StoreError> {
-    let (after_last, next_seq): (i64, Option<i64>) = tx.one(
+pub(crate) fn next_seq(tx: &Tx<'_>) -> Result<JobSeq, StoreError> {
+    let (after_last, next_seq): (JobSeq, Option<JobSeq>) = tx.one(
         "select coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence)",
         params![],
         |row| Ok((row.get(0)?, row.get(1)?)),
@@ -125,7 +126,7 @@ pub(crate) fn next_seq(tx: &Tx<'_>) -> Result<i64, StoreError> {
 fn link_dependencies(
     tx: &mut Tx<'_>,
     depends_on: &[JobId],
-    seq: i64,
+    seq: JobSeq,
 ) -> Result<Result<(), EnqueueRefusal>, StoreError> {
     let mut finished = Vec::new();
     for parent in depends_on {
@@ -146,12 +147,12 @@ fn link_dependencies(
 
 /// The data that the jobs of one call share.
 struct EnqueueCall {
-    next_seq: i64,
-    queue_ids: HashMap<QueueName, i64>,
+    next_seq: JobSeq,
+    queue_ids: HashMap<QueueName, QueueKey>,
     /// The environment of the previous job, and its row id.
-    environment: Option<(Arc<Environment>, i64)>,
+    environment: Option<(Arc<Environment>, EnvironmentKey)>,
     /// The named batch of the previous job, and its row id.
-    batch: Option<(BatchName, i64)>,
+    batch: Option<(BatchName, BatchKey)>,
 }
 
 impl EnqueueCall {
@@ -159,8 +160,8 @@ impl EnqueueCall {
         Ok(Self { next_seq: next_seq(tx)?, queue_ids: HashMap::new(), environment: None, batch: None })
     }
 
-    fn last_seq(&self) -> i64 {
-        self.next_seq - 1
+    fn last_seq(&self) -> JobSeq {
+        self.next_seq.previous()
     }
 
     /// Stores a job, unless an existing one has its unique key or id.
@@ -193,7 +194,7 @@ impl EnqueueCall {
                 Err(EnqueueRefusal::IdTaken(job.id.clone()))
             });
         }
-        self.next_seq += 1;
+        self.next_seq = seq.next();
         for tag in &job.tags {
             tx.execute(
                 "insert into job_tags (tag, seq) values (?1, ?2) on conflict do nothing",
@@ -212,7 +213,7 @@ impl EnqueueCall {
         Ok(Ok(EnqueueResult::Created(job.id.clone())))
     }
 
-    fn queue_id(&mut self, tx: &Tx<'_>, name: &QueueName) -> Result<i64, StoreError> {
+    fn queue_id(&mut self, tx: &Tx<'_>, name: &QueueName) -> Result<QueueKey, StoreError> {
         if let Some(id) = self.queue_ids.get(name) {
             return Ok(*id);
         }
@@ -221,7 +222,7 @@ impl EnqueueCall {
         Ok(id)
     }
 
-    fn batch_id(&mut self, tx: &mut Tx<'_>, job: &NewJob) -> Result<Option<i64>, StoreError> {
+    fn batch_id(&mut self, tx: &mut Tx<'_>, job: &NewJob) -> Result<Option<BatchKey>, StoreError> {
         let Some(name) = &job.batch else {
             return Ok(None);
         };
@@ -235,7 +236,7 @@ impl EnqueueCall {
         Ok(Some(id))
     }
 
-    fn environment_id(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Option<i64>, StoreError> {
+    fn environment_id(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Option<EnvironmentKey>, StoreError> {
         let Some(environment) = &job.environment else {
             return Ok(None);
         };
@@ -252,10 +253,10 @@ impl EnqueueCall {
 
 /// The row ids that stand for names in the row of a job.
 struct RowIds {
-    seq: i64,
-    queue_id: i64,
-    environment_id: Option<i64>,
-    batch_id: Option<i64>,
+    seq: JobSeq,
+    queue_id: QueueKey,
+    environment_id: Option<EnvironmentKey>,
+    batch_id: Option<BatchKey>,
 }
 
 /// `None` if its time is out of range.

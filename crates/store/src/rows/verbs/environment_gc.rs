@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::rows::keys::{EnvironmentKey, JobSeq};
 use crate::rows::named;
 use crate::rows::tx::Tx;
 use crate::{EnvironmentGc, StoreError};
@@ -36,7 +37,7 @@ pub(crate) fn delete_unused(
 ) -> Result<EnvironmentGc, StoreError> {
     let (mut gc, is_last) = scan(tx, gc, limit)?;
     let mut candidates = gc.candidates.take().unwrap_or_default();
-    let some: Vec<i64> = candidates.iter().copied().take(limit).filter(|_| is_last).collect();
+    let some: Vec<EnvironmentKey> = candidates.iter().copied().take(limit).filter(|_| is_last).collect();
     for id in some {
         candidates.remove(&id);
         if !is_used_elsewhere(tx, id)? {
@@ -48,11 +49,15 @@ pub(crate) fn delete_unused(
     Ok(gc)
 }
 
-fn all(tx: &Tx<'_>) -> Result<BTreeSet<i64>, StoreError> {
+fn all(tx: &Tx<'_>) -> Result<BTreeSet<EnvironmentKey>, StoreError> {
     Ok(tx.values("select id from environments where id > 0", named! {})?.into_iter().collect())
 }
 
-fn jobs_after(tx: &Tx<'_>, seq: i64, limit: usize) -> Result<Vec<(i64, Option<i64>)>, StoreError> {
+fn jobs_after(
+    tx: &Tx<'_>,
+    seq: JobSeq,
+    limit: usize,
+) -> Result<Vec<(JobSeq, Option<EnvironmentKey>)>, StoreError> {
     tx.all(
         "select seq, environment_id from jobs where seq > :seq order by seq limit :limit",
         named! { seq, limit },
@@ -61,7 +66,7 @@ fn jobs_after(tx: &Tx<'_>, seq: i64, limit: usize) -> Result<Vec<(i64, Option<i6
 }
 
 /// A full scan: there are few schedules and hooks.
-fn is_used_elsewhere(tx: &Tx<'_>, id: i64) -> Result<bool, StoreError> {
+fn is_used_elsewhere(tx: &Tx<'_>, id: EnvironmentKey) -> Result<bool, StoreError> {
     tx.exists(
         "select 1 where exists (select 1 from schedules where environment_id = :id)
                      or exists (select 1 from hooks where environment_id = :id)",

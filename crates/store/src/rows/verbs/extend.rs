@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::rows::jobs::apply;
 use crate::rows::jobs::leases;
 use crate::rows::jobs::row::JobRow;
+use crate::rows::keys::WorkerSeq;
 use crate::rows::tables::{settings, workers};
 use crate::rows::tx::Tx;
 use crate::{LeaseRef, LeaseStatus, StoreError};
@@ -31,7 +32,7 @@ pub(crate) fn extend(
 /// A lease that the worker does not name stems from a claim whose commit it never saw succeed.
 fn release_others(
     tx: &mut Tx<'_>,
-    worker_seq: i64,
+    worker_seq: WorkerSeq,
     held: &HashMap<LeaseRef, JobRow>,
     known: &[LeaseRef],
 ) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@
 use super::remove;
 use crate::rows::jobs::row;
 use crate::rows::jobs::{dependencies, unique_keys};
+use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tx::Tx;
 use crate::{Cursor, JobRef, Prunable, PruneResult, PruneStep, StoreError};
@@ -48,7 +49,7 @@ fn jobs(tx: &mut Tx<'_>, state: StateName, prune: &PruneStep) -> Result<PruneRes
     let mut pruned = PruneResult::default();
     for (seq, created_at, finished_at) in &found {
         if tx.is_spent() {
-            pruned.next = Some(cursor(seq - 1, 0));
+            pruned.next = Some(cursor(seq.previous(), 0));
             return Ok(pruned);
         }
         match judge(tx, *created_at, *finished_at, prune.before) {
@@ -56,7 +57,7 @@ fn jobs(tx: &mut Tx<'_>, state: StateName, prune: &PruneStep) -> Result<PruneRes
             Verdict::Expired if !is_needed(tx, *seq)? => {
                 if !prune.dry_run {
                     let Some(gone) = delete_job(tx, *seq)? else {
-                        pruned.next = Some(cursor(seq - 1, 0));
+                        pruned.next = Some(cursor(seq.previous(), 0));
                         return Ok(pruned);
                     };
                     pruned.gone.push(gone);
@@ -102,7 +103,7 @@ pub(crate) fn prune_selected(
 }
 
 /// Whether another job waits for a finished job, or its unique key still excludes others.
-fn is_needed(tx: &Tx<'_>, seq: i64) -> Result<bool, StoreError> {
+fn is_needed(tx: &Tx<'_>, seq: JobSeq) -> Result<bool, StoreError> {
     Ok(dependencies::is_waited_for(tx, seq)? || unique_keys::is_held(tx, seq)?)
 }
 
@@ -111,7 +112,7 @@ fn finished_jobs(
     tx: &Tx<'_>,
     state: StateName,
     prune: &PruneStep,
-) -> Result<Vec<(i64, Timestamp, Timestamp)>, StoreError> {
+) -> Result<Vec<(JobSeq, Timestamp, Timestamp)>, StoreError> {
     // By index jobs_by_state.
     tx.all(
         "select seq, created_at, finished_at from jobs where state = :state and seq > :after
@@ -122,11 +123,11 @@ fn finished_jobs(
 }
 
 /// Deletes a job and returns its number and attempts. `None` if it has more links than one transaction should delete.
-fn delete_job(tx: &mut Tx<'_>, seq: i64) -> Result<Option<(u64, u32)>, StoreError> {
+fn delete_job(tx: &mut Tx<'_>, seq: JobSeq) -> Result<Option<(u64, u32)>, StoreError> {
     tx.spend_job();
     let job = row::by_seq(tx, seq)?;
     let is_gone = remove::delete(tx, &job)?;
-    Ok(is_gone.then(|| (unsigned(seq), job.life.attempts)))
+    Ok(is_gone.then(|| (seq.number(), job.life.attempts)))
 }
 
 fn outputs(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
@@ -156,7 +157,7 @@ fn outputs(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
 fn stored_outputs(
     tx: &Tx<'_>,
     prune: &PruneStep,
-) -> Result<Vec<(i64, u32, Timestamp, Timestamp)>, StoreError> {
+) -> Result<Vec<(JobSeq, u32, Timestamp, Timestamp)>, StoreError> {
     let Cursor(seq, number) = prune.after;
     // By the primary key of outputs.
     tx.all(
@@ -187,7 +188,7 @@ fn events(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
         )?;
     }
     let count = passed.iter().filter(|(_, at)| is_old(*at)).count() as u64;
-    let next = last.filter(|_| passed.len() == prune.limit).map(|last| cursor(last, 0));
+    let next = last.filter(|_| passed.len() == prune.limit).map(|last| Cursor(last.unsigned_abs(), 0));
     Ok(PruneResult { count, next, ..PruneResult::default() })
 }
 
@@ -208,9 +209,9 @@ fn stale_rows(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError>
 }
 
 /// The number of the oldest remaining job; the maximum if there is none.
-fn oldest_job(tx: &Tx<'_>) -> Result<i64, StoreError> {
-    let oldest: Option<Option<i64>> = tx.value("select min(seq) from jobs", named! {})?;
-    Ok(oldest.flatten().unwrap_or(i64::MAX))
+fn oldest_job(tx: &Tx<'_>) -> Result<JobSeq, StoreError> {
+    let oldest: Option<Option<JobSeq>> = tx.value("select min(seq) from jobs", named! {})?;
+    Ok(oldest.flatten().unwrap_or(JobSeq::LAST))
 }
 
 pub(crate) fn expired_logs(
@@ -240,11 +241,6 @@ fn job_exists(tx: &Tx<'_>, seq: u64) -> Result<bool, StoreError> {
     tx.exists("select 1 from jobs where seq = :seq", named! { seq })
 }
 
-fn cursor(seq: i64, number: u32) -> Cursor {
-    Cursor(unsigned(seq), number)
-}
-
-/// Row numbers are positive.
-fn unsigned(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
+fn cursor(seq: JobSeq, number: u32) -> Cursor {
+    Cursor(seq.number(), number)
 }

@@ -3,6 +3,7 @@
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::jobs::{dependencies, ready, unique_keys};
+use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tables::events;
 use crate::rows::tx::Tx;
@@ -42,13 +43,13 @@ pub(crate) fn delete(tx: &mut Tx<'_>, job: &JobRow) -> Result<bool, StoreError> 
     Ok(true)
 }
 
-fn delete_rows(tx: &Tx<'_>, seq: i64) -> Result<(), StoreError> {
+fn delete_rows(tx: &Tx<'_>, seq: JobSeq) -> Result<(), StoreError> {
     let tags: Option<String> =
         tx.one("select tags from jobs where seq = :seq", named! { seq }, |row| row.get("tags"))?;
     for tag in row::strings(tags.as_deref())? {
         tx.execute("delete from job_tags where tag = :tag and seq = :seq", named! { tag, seq })?;
     }
-    tx.execute("update sequence set next_seq = :next where next_seq < :next", named! { next: seq + 1 })?;
+    tx.execute("update sequence set next_seq = :next where next_seq < :next", named! { next: seq.next() })?;
     for statement in [
         // Workers that served only this job appear in no other history.
         "delete from workers

@@ -24,6 +24,7 @@ use crate::rows::jobs::dependencies;
 use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::jobs::unique_keys;
+use crate::rows::keys::JobSeq;
 use crate::rows::tables::{events, settings};
 use crate::rows::tx::Tx;
 use crate::{Change, Conflict, StoreError};
@@ -69,7 +70,7 @@ pub(crate) fn retry(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Ch
 /// A dependency of the job to retry.
 struct ParentJob {
     id: JobId,
-    seq: i64,
+    seq: JobSeq,
     /// A failed dependency does not block a retried job.
     is_unfinished: bool,
     /// Whether it existed when the job was enqueued, or the job has waited for it since.
@@ -77,7 +78,7 @@ struct ParentJob {
 }
 
 /// The dependencies of a job that still exist.
-fn existing_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<ParentJob>, StoreError> {
+fn existing_parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<ParentJob>, StoreError> {
     let mut existing = Vec::new();
     for id in dependencies::parents(tx, seq)? {
         let (parent_seq, is_unfinished) = match dependencies::look_up(tx, &id)? {
@@ -93,7 +94,7 @@ fn existing_parents(tx: &Tx<'_>, seq: i64) -> Result<Vec<ParentJob>, StoreError>
 
 /// The first dependency that the job would wait for and that itself depends on the job, directly or through unfinished
 /// jobs.
-fn contradiction(tx: &mut Tx<'_>, seq: i64, parents: &[ParentJob]) -> Result<Option<JobId>, StoreError> {
+fn contradiction(tx: &mut Tx<'_>, seq: JobSeq, parents: &[ParentJob]) -> Result<Option<JobId>, StoreError> {
     for parent in parents.iter().filter(|parent| parent.is_unfinished) {
         let depends_on_it = dependencies::is_linked(tx, seq, parent.seq)?
             || (!parent.is_linked && DependencySearch::reaches(tx, parent.seq, seq)?);
@@ -108,23 +109,23 @@ fn contradiction(tx: &mut Tx<'_>, seq: i64, parents: &[ParentJob]) -> Result<Opt
 #[derive(Debug, Default)]
 pub(crate) struct DependencySearch {
     /// Jobs whose dependencies were all followed.
-    visited: HashSet<i64>,
+    visited: HashSet<JobSeq>,
     /// The dependencies of these jobs.
-    reached: HashSet<i64>,
+    reached: HashSet<JobSeq>,
     /// How many dependencies were followed.
     steps: usize,
 }
 
 impl DependencySearch {
     /// Whether a job depends on another, directly or through unfinished jobs.
-    pub(crate) fn reaches(tx: &mut Tx<'_>, from: i64, wanted: i64) -> Result<bool, StoreError> {
+    pub(crate) fn reaches(tx: &mut Tx<'_>, from: JobSeq, wanted: JobSeq) -> Result<bool, StoreError> {
         let mut search = std::mem::take(&mut tx.dependency_search);
         let reached = search.search(tx, from, wanted);
         tx.dependency_search = search;
         reached
     }
 
-    fn search(&mut self, tx: &mut Tx<'_>, from: i64, wanted: i64) -> Result<bool, StoreError> {
+    fn search(&mut self, tx: &mut Tx<'_>, from: JobSeq, wanted: JobSeq) -> Result<bool, StoreError> {
         if self.reached.contains(&wanted) {
             // An earlier search has passed it, perhaps on another path.
             *self = Self { steps: self.steps, ..Self::default() };

@@ -4,6 +4,7 @@ use crate::rows::jobs::apply;
 use crate::rows::jobs::history;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
+use crate::rows::keys::WorkerSeq;
 use crate::rows::tables::{rates, retry_rules, settings, workers};
 use crate::rows::tx::Tx;
 use crate::{SettledJob, Settlement, StoreError};
@@ -18,7 +19,7 @@ use sys::guards::Guard;
 /// `None` if the lease was lost; then nothing is recorded.
 pub(crate) fn settle(
     tx: &mut Tx<'_>,
-    worker_seq: i64,
+    worker_seq: WorkerSeq,
     settlement: &Settlement,
 ) -> Result<Option<SettledJob>, StoreError> {
     let Some(job) = row::by_id(tx, &settlement.lease.job)? else {
@@ -37,7 +38,7 @@ pub(crate) fn settle(
 fn record_unfenced(
     tx: &mut Tx<'_>,
     job: &JobRow,
-    worker_seq: i64,
+    worker_seq: WorkerSeq,
     settlement: &Settlement,
 ) -> Result<Option<SettledJob>, StoreError> {
     let mut current = settlement.clone();
@@ -49,7 +50,7 @@ fn record_unfenced(
 pub(crate) fn record(
     tx: &mut Tx<'_>,
     job: &JobRow,
-    worker_seq: i64,
+    worker_seq: WorkerSeq,
     settlement: &Settlement,
     loss_context: LossContext,
 ) -> Result<Option<SettledJob>, StoreError> {

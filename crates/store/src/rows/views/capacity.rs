@@ -1,16 +1,17 @@
 //! The capacity of queues, from their rows and counters: see [`domain::plan::capacity`].
 
 use crate::StoreError;
+use crate::rows::keys::QueueKey;
 use crate::rows::params;
 use crate::rows::tables::rates;
 use crate::rows::tx::Tx;
 use domain::job::life::StateName;
-use domain::plan::capacity::{QueueCapacity, ClaimLimits};
+use domain::plan::capacity::{ClaimLimits, QueueCapacity};
 use sys::guards;
 use sys::guards::Guard;
 
 /// How many jobs of a queue could be claimed now, if there were enough.
-pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueCapacity, StoreError> {
+pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueCapacity, StoreError> {
     // By the primary key of `queues`.
     let limits = tx.one(
         "select paused_at is not null, concurrency, rate_count, rate_period_ms, rate_tokens, rate_refilled_at
@@ -26,7 +27,7 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueCapacity, Stor
 }
 
 /// The stored counter, and the changes of this transaction.
-fn processing(tx: &Tx<'_>, queue_id: i64) -> Result<i64, StoreError> {
+fn processing(tx: &Tx<'_>, queue_id: QueueKey) -> Result<i64, StoreError> {
     let state = StateName::Processing;
     let stored: Option<i64> =
         tx.value("select count from counters where queue_id = ?1 and state = ?2", params![queue_id, state])?;
@@ -43,7 +44,7 @@ pub(crate) fn wake_for_freed_capacity(tx: &mut Tx<'_>) -> Result<(), StoreError>
     Ok(())
 }
 
-fn has_limited_ready(tx: &Tx<'_>, queue_id: i64) -> Result<bool, StoreError> {
+fn has_limited_ready(tx: &Tx<'_>, queue_id: QueueKey) -> Result<bool, StoreError> {
     // By the primary keys of `queues` and `ready`.
     tx.exists(
         "select 1 from queues

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::explain_facts;
 use crate::StoreError;
+use crate::rows::keys::{BatchKey, QueueKey};
 use crate::rows::named;
 use crate::rows::tables::batches;
 use crate::rows::tx::Tx;
@@ -26,8 +27,8 @@ pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts, Store
     Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, queue_samples })
 }
 
-fn queue_samples(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<QueueSample>, StoreError> {
-    let mut queue_samples: BTreeMap<i64, QueueSample> = BTreeMap::new();
+fn queue_samples(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<QueueSample>, StoreError> {
+    let mut queue_samples: BTreeMap<QueueKey, QueueSample> = BTreeMap::new();
     for (queue_id, state) in newest(tx, batch_id)? {
         if state.is_finished() {
             continue;
@@ -44,7 +45,7 @@ fn queue_samples(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<QueueSample>, StoreEr
 }
 
 /// The queue and the state of each job.
-fn newest(tx: &Tx<'_>, batch_id: i64) -> Result<Vec<(i64, StateName)>, StoreError> {
+fn newest(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<(QueueKey, StateName)>, StoreError> {
     // Backwards by index jobs_by_batch.
     tx.all(
         "select queue_id, state from jobs where batch_id = :batch_id order by seq desc limit :limit",

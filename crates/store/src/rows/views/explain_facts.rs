@@ -6,6 +6,7 @@ use super::{capacity, find};
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, malformed};
+use crate::rows::keys::{JobSeq, QueueKey};
 use crate::rows::tables::rates;
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
@@ -38,7 +39,7 @@ pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<ExplainFac
     }))
 }
 
-fn waits_for(tx: &Tx<'_>, seq: i64) -> Result<Vec<(JobId, StateName)>, StoreError> {
+fn waits_for(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<(JobId, StateName)>, StoreError> {
     let mut jobs = Vec::new();
     for parent_seq in dependencies::waited_for(tx, seq)?.into_iter().take(MAX_DEPENDENCIES_NAMED) {
         let parent = row::by_seq(tx, parent_seq)?;
@@ -47,7 +48,7 @@ fn waits_for(tx: &Tx<'_>, seq: i64) -> Result<Vec<(JobId, StateName)>, StoreErro
     Ok(jobs)
 }
 
-pub(crate) fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError> {
+pub(crate) fn queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueFacts, StoreError> {
     let queue = tx.first(
         "select paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
                 rate_refilled_at,
@@ -70,7 +71,7 @@ pub(crate) fn queue(tx: &Tx<'_>, queue_id: i64) -> Result<QueueFacts, StoreError
 
 /// Jobs ahead in other open queues. Jobs that their queue's limits hold back let others pass.
 fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count, StoreError> {
-    let others: Vec<i64> = tx.values(
+    let others: Vec<QueueKey> = tx.values(
         "select id from queues where paused_at is null and id <> :queue_id",
         named! { queue_id: job.queue_id },
     )?;
@@ -84,7 +85,7 @@ fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count, StoreError> {
     Ok(sum)
 }
 
-fn ahead_in(tx: &Tx<'_>, queue_id: i64, job: &JobRow) -> Result<Count, StoreError> {
+fn ahead_in(tx: &Tx<'_>, queue_id: QueueKey, job: &JobRow) -> Result<Count, StoreError> {
     let (priority, limit) = (job.priority, MAX_AHEAD_COUNTED);
     let more_urgent: Option<u64> = tx.value(
         "select count(*) from (select 1 from ready
@@ -101,7 +102,7 @@ fn ahead_in(tx: &Tx<'_>, queue_id: i64, job: &JobRow) -> Result<Count, StoreErro
     Ok(Count { least, is_exact: least < MAX_AHEAD_COUNTED })
 }
 
-fn durations(tx: &Tx<'_>, queue_id: i64) -> Result<Option<Durations>, StoreError> {
+fn durations(tx: &Tx<'_>, queue_id: QueueKey) -> Result<Option<Durations>, StoreError> {
     // By index jobs_by_queue.
     let measured: Vec<Duration> = tx.values(
         "select a.duration_ms from jobs j cross join attempts a on a.seq = j.seq and a.number = j.attempts

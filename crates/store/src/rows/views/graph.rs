@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::StoreError;
 use crate::rows::jobs::dependencies;
+use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named};
 use domain::job::graph::{Direction, Edge, Graph, Node};
@@ -31,7 +32,7 @@ struct Search {
 
 struct FoundNode {
     /// `None` if the job was removed.
-    seq: Option<i64>,
+    seq: Option<JobSeq>,
     node: Node,
 }
 
@@ -51,9 +52,9 @@ impl Search {
     }
 
     /// Follows one direction, the nearest jobs first.
-    fn spread(&mut self, tx: &Tx<'_>, from: Option<i64>, direction: Direction) -> Result<(), StoreError> {
-        let mut seen: HashSet<i64> = from.into_iter().collect();
-        let mut open: VecDeque<(usize, i64)> = from.map(|seq| (0, seq)).into_iter().collect();
+    fn spread(&mut self, tx: &Tx<'_>, from: Option<JobSeq>, direction: Direction) -> Result<(), StoreError> {
+        let mut seen: HashSet<JobSeq> = from.into_iter().collect();
+        let mut open: VecDeque<(usize, JobSeq)> = from.map(|seq| (0, seq)).into_iter().collect();
         while let Some((index, seq)) = open.pop_front() {
             for found in self.next(tx, seq, direction)? {
                 let Some(other) = self.insert(&found) else {
@@ -74,7 +75,7 @@ impl Search {
         Ok(())
     }
 
-    fn next(&self, tx: &Tx<'_>, seq: i64, direction: Direction) -> Result<Vec<FoundNode>, StoreError> {
+    fn next(&self, tx: &Tx<'_>, seq: JobSeq, direction: Direction) -> Result<Vec<FoundNode>, StoreError> {
         match direction {
             Direction::Up => {
                 let gone = |id: JobId| FoundNode { seq: None, node: Node { id, state: None } };
@@ -92,7 +93,7 @@ fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<FoundNode>, StoreError> {
 }
 
 /// The dependents of a job, in the order of enqueuing.
-fn children(tx: &Tx<'_>, parent_seq: i64, limit: usize) -> Result<Vec<FoundNode>, StoreError> {
+fn children(tx: &Tx<'_>, parent_seq: JobSeq, limit: usize) -> Result<Vec<FoundNode>, StoreError> {
     // By the primary keys of `dependencies` and `jobs`.
     tx.all(
         "select j.seq, j.id, j.state from dependencies d cross join jobs j on j.seq = d.child_seq

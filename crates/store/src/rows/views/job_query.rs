@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 
 use crate::rows::jobs::ready;
+use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
 use crate::rows::tables::queues;
 use crate::rows::tx::Tx;
 use crate::rows::{Params, named};
@@ -16,7 +17,7 @@ use domain::values::timestamp::Timestamp;
 /// A position in any of the list orders.
 #[derive(Debug)]
 pub(crate) struct ListPosition {
-    pub(crate) seq: i64,
+    pub(crate) seq: JobSeq,
     pub(crate) priority: i32,
     pub(crate) due_at: Timestamp,
 }
@@ -24,8 +25,8 @@ pub(crate) struct ListPosition {
 /// A filter with row ids in place of names, and the page to read.
 pub(crate) struct JobQuery<'t> {
     pub(crate) tx: &'t Tx<'t>,
-    pub(crate) queue_id: Option<i64>,
-    pub(crate) batch_id: Option<i64>,
+    pub(crate) queue_id: Option<QueueKey>,
+    pub(crate) batch_id: Option<BatchKey>,
     pub(crate) tag: Option<&'t str>,
     pub(crate) changed_before: Option<Timestamp>,
     pub(crate) command: Option<String>,
@@ -34,7 +35,7 @@ pub(crate) struct JobQuery<'t> {
 }
 
 /// A ready job in claim order: by priority from high to low, then due time, then the order of enqueuing.
-type ClaimKey = (Reverse<i32>, Timestamp, i64);
+type ClaimKey = (Reverse<i32>, Timestamp, JobSeq);
 
 /// The condition on the command, in the words of SQLite: other databases have no `glob`.
 macro_rules! matches_command {
@@ -151,7 +152,7 @@ impl JobQuery<'_> {
             (None, None, None, Some(_)) => BY_STATE,
             (None, None, _, None) => ALL,
         };
-        let below = self.after.as_ref().map_or(i64::MAX, |after| after.seq);
+        let below = self.after.as_ref().map_or(JobSeq::LAST, |after| after.seq);
         let phase = phase.map(Phase::name);
         self.tx.all(along, bindings!(self, state, phase, below, limit: self.limit), |row| {
             Ok(JobRef { number: row.get("seq")?, state: row.get("state")?, id: row.get("id")? })
@@ -161,7 +162,7 @@ impl JobQuery<'_> {
     /// By due time, the soonest first.
     pub(crate) fn scheduled_in_order(&self) -> Result<Vec<u64>, StoreError> {
         let (due_at, seq) =
-            self.after.as_ref().map_or((self.tx.now, i64::MAX), |after| (after.due_at, after.seq));
+            self.after.as_ref().map_or((self.tx.now, JobSeq::LAST), |after| (after.due_at, after.seq));
         // In the order of the primary key of `waiting`.
         self.tx.values(
             job_query!(
@@ -189,12 +190,12 @@ impl JobQuery<'_> {
         }
         keys.sort_unstable();
         keys.truncate(self.limit);
-        Ok(keys.into_iter().map(|(_, _, seq)| seq.unsigned_abs()).collect())
+        Ok(keys.into_iter().map(|(_, _, seq)| seq.number()).collect())
     }
 
     /// The rest of the position's priority, then the lower ones. Starting at the position keeps the cost of a page
     /// independent of its depth.
-    fn ready_in(&self, queue_id: i64) -> Result<Vec<ClaimKey>, StoreError> {
+    fn ready_in(&self, queue_id: QueueKey) -> Result<Vec<ClaimKey>, StoreError> {
         let Some(after) = &self.after else {
             return self.ready_below(queue_id, i64::MAX);
         };
@@ -205,7 +206,7 @@ impl JobQuery<'_> {
         Ok(keys)
     }
 
-    fn ready_after(&self, queue_id: i64, after: &ListPosition) -> Result<Vec<ClaimKey>, StoreError> {
+    fn ready_after(&self, queue_id: QueueKey, after: &ListPosition) -> Result<Vec<ClaimKey>, StoreError> {
         // In the order of the primary key of `ready`.
         self.claim_keys(
             job_query!(
@@ -221,7 +222,7 @@ impl JobQuery<'_> {
         )
     }
 
-    fn ready_below(&self, queue_id: i64, priority: i64) -> Result<Vec<ClaimKey>, StoreError> {
+    fn ready_below(&self, queue_id: QueueKey, priority: i64) -> Result<Vec<ClaimKey>, StoreError> {
         // In the order of the primary key of `ready`.
         self.claim_keys(
             job_query!(

@@ -2,6 +2,7 @@
 
 use super::job_query::{JobQuery, ListPosition};
 use crate::rows::jobs::row::{read_job, select_whole_jobs};
+use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tables::{batches, queues};
 use crate::rows::tx::Tx;
@@ -31,7 +32,7 @@ pub(crate) fn select(
     below: Option<u64>,
     limit: usize,
 ) -> Result<Vec<JobRef>, StoreError> {
-    let below = below.and_then(|number| i64::try_from(number).ok());
+    let below = below.map(JobSeq::of_number);
     let after = below.map(|seq| ListPosition { seq, priority: 0, due_at: Timestamp::from_millis(0) });
     let Some(query) = job_query(tx, filter, after, limit)? else {
         return Ok(Vec::new());
@@ -79,7 +80,7 @@ fn list_position(tx: &Tx<'_>, page: &Page) -> Result<Option<ListPosition>, Store
     let id = match &page.after {
         None => return Ok(None),
         Some(PageStart::Position { number, priority, due_at }) => {
-            let seq = i64::try_from(*number).unwrap_or(i64::MAX);
+            let seq = JobSeq::of_number(*number);
             return Ok(Some(ListPosition { seq, priority: *priority, due_at: *due_at }));
         }
         Some(PageStart::Job(id)) => id,

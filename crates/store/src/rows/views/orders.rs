@@ -1,6 +1,7 @@
 //! The orders for a worker: a few reads, each by an index.
 
 use super::idle;
+use crate::rows::keys::WorkerSeq;
 use crate::rows::named;
 use crate::rows::tables::workers;
 use crate::rows::tables::{deliveries, schedules, stops};
@@ -23,7 +24,7 @@ pub(crate) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders, StoreErro
     })
 }
 
-fn cancelled(tx: &Tx<'_>, worker_seq: i64) -> Result<Vec<LeaseRef>, StoreError> {
+fn cancelled(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<Vec<LeaseRef>, StoreError> {
     // By index jobs_by_state: few jobs run at a time.
     tx.all(
         "select id, attempts from jobs

@@ -2,6 +2,7 @@
 //! as if their worker had died; but this is no fault of the jobs, so the loss does not count against them.
 
 use crate::rows::jobs::leases;
+use crate::rows::keys::WorkerSeq;
 use crate::rows::named;
 use crate::rows::tables::{events, workers};
 use crate::rows::tx::Tx;
@@ -23,7 +24,7 @@ pub(in crate::sqlite) fn lose_all(tx: &mut Tx<'_>, by: &str, stamp: &str) -> Res
 }
 
 /// Clears the boot id of every worker that has not stopped: see [`NO_BOOT`].
-fn clear_boot_ids(tx: &Tx<'_>) -> Result<Vec<i64>, StoreError> {
+fn clear_boot_ids(tx: &Tx<'_>) -> Result<Vec<WorkerSeq>, StoreError> {
     tx.values(
         "update workers set boot_id = :boot_id where state <> 'stopped' returning seq",
         named! { boot_id: NO_BOOT },

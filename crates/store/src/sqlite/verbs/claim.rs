@@ -10,6 +10,7 @@ use crate::rows::jobs::apply;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::jobs::{environments, ready};
+use crate::rows::keys::{EnvironmentKey, JobSeq, QueueKey, WorkerSeq};
 use crate::rows::tables::{queues, rates, settings, workers};
 use crate::rows::tx::Tx;
 use crate::rows::views::capacity;
@@ -34,7 +35,7 @@ pub(crate) struct ClaimResult {
 pub(crate) fn claim(
     tx: &mut Tx<'_>,
     worker: &WorkerId,
-    worker_seq: i64,
+    worker_seq: WorkerSeq,
     want: usize,
     want_limited: usize,
 ) -> Result<ClaimResult, StoreError> {
@@ -76,12 +77,12 @@ pub(crate) fn claim(
 struct Head {
     priority: Reverse<i32>,
     due_at: i64,
-    seq: i64,
-    queue_id: i64,
+    seq: JobSeq,
+    queue_id: QueueKey,
 }
 
 /// The first jobs of all queues together: merges the queues with capacity, each of which is in claim order.
-fn next_of_all(tx: &Tx<'_>, capacity: &mut Capacity<i64>, want: usize) -> Result<Vec<Head>, StoreError> {
+fn next_of_all(tx: &Tx<'_>, capacity: &mut Capacity<QueueKey>, want: usize) -> Result<Vec<Head>, StoreError> {
     let mut feeds = BinaryHeap::new();
     for queue_id in ready::queues_with_ready(tx)? {
         let available = capacity.left(queue_id, || capacity::of_queue(tx, queue_id))?;
@@ -116,7 +117,7 @@ fn next_of_all(tx: &Tx<'_>, capacity: &mut Capacity<i64>, want: usize) -> Result
 /// The ready jobs of one queue, fetched as needed, the next one last.
 #[derive(Debug, PartialEq, Eq)]
 struct QueueFeed {
-    queue_id: i64,
+    queue_id: QueueKey,
     taken: usize,
     /// How many may be claimed in all.
     limit: usize,
@@ -149,7 +150,7 @@ impl PartialOrd for QueueFeed {
 /// Takes from each queue only if the queues before it have nothing runnable.
 fn next_in_order(
     tx: &Tx<'_>,
-    capacity: &mut Capacity<i64>,
+    capacity: &mut Capacity<QueueKey>,
     served: &[QueueName],
     want: usize,
 ) -> Result<Vec<Head>, StoreError> {
@@ -175,7 +176,11 @@ fn next_in_order(
 }
 
 /// This one job, if it is ready and its queue has capacity.
-fn single_job(tx: &Tx<'_>, capacity: &mut Capacity<i64>, id: &JobId) -> Result<Option<Head>, StoreError> {
+fn single_job(
+    tx: &Tx<'_>,
+    capacity: &mut Capacity<QueueKey>,
+    id: &JobId,
+) -> Result<Option<Head>, StoreError> {
     // By the unique index of job ids and the primary key of `ready`.
     let head = tx.first(
         "select r.priority, r.due_at, r.seq, r.queue_id
@@ -193,7 +198,7 @@ fn single_job(tx: &Tx<'_>, capacity: &mut Capacity<i64>, id: &JobId) -> Result<O
     }
 }
 
-fn first_of(tx: &Tx<'_>, queue_id: i64, skip: usize, count: usize) -> Result<Vec<Head>, StoreError> {
+fn first_of(tx: &Tx<'_>, queue_id: QueueKey, skip: usize, count: usize) -> Result<Vec<Head>, StoreError> {
     // In the order of the primary key of `ready`.
     tx.all(
         "select priority, due_at, seq from ready where queue_id = ?1
@@ -203,7 +208,7 @@ fn first_of(tx: &Tx<'_>, queue_id: i64, skip: usize, count: usize) -> Result<Vec
     )
 }
 
-fn read_head(row: &Row<'_>, queue_id: i64) -> Result<Head, StoreError> {
+fn read_head(row: &Row<'_>, queue_id: QueueKey) -> Result<Head, StoreError> {
     Ok(Head { priority: Reverse(row.get(0)?), due_at: row.get(1)?, seq: row.get(2)?, queue_id })
 }
 
@@ -243,7 +248,7 @@ fn read_claim(
     life: &Life,
     lease_until: Timestamp,
 ) -> Result<Claim, StoreError> {
-    let environment_id: Option<i64> = row.get(3)?;
+    let environment_id: Option<EnvironmentKey> = row.get(3)?;
     Ok(Claim {
         lease: LeaseRef { job: job.id.clone(), attempt: life.attempts },
         number: row.get(5)?,
