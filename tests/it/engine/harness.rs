@@ -22,6 +22,7 @@ use sys::process;
 
 pub(crate) use crate::cli::harness::Home;
 pub(crate) use crate::cli::harness::background::{STEP_TIMEOUT, end_of};
+pub(crate) use crate::cli::harness::working_home::wait_until;
 
 /// A command that writes its pid to `running`, and runs until the test creates the file `go`.
 pub(crate) const UNTIL_GO: &str = "echo $$ > running; until [ -e go ]; do sleep 0.02; done";
@@ -324,16 +325,6 @@ impl Home {
 
 /// The pause between two checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-
-/// Waits until the condition holds; panics after a generous timeout.
-#[track_caller]
-pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < STEP_TIMEOUT, "timed out waiting until {what}");
-        std::thread::sleep(POLL_INTERVAL);
-    }
-}
 
 /// Whether a process exists and is not a zombie.
 pub(crate) fn is_alive(pid: u32) -> bool {

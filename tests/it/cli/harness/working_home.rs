@@ -3,13 +3,14 @@
 use std::fs;
 use std::ops::Deref;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::values::name::JobId;
 use ops::worker::live::live_workers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use store::Worker;
+use sys::poll::Poll;
 
 use super::Home;
 use super::background::STEP_TIMEOUT;
@@ -70,13 +71,12 @@ impl WorkingHome {
     }
 }
 
-/// Waits until the condition holds.
+/// Waits until the condition holds; panics after a generous timeout.
 #[track_caller]
-pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let began = Instant::now();
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let mut poll = Poll::every(STATE_POLL_INTERVAL).within(STEP_TIMEOUT);
     while !is_so() {
-        assert!(began.elapsed() < STEP_TIMEOUT, "timed out waiting until {what}");
-        std::thread::sleep(STATE_POLL_INTERVAL);
+        assert!(poll.sleep(), "timed out waiting until {what}");
     }
 }
 
