@@ -2,25 +2,26 @@
 
 use std::time::{Duration, Instant};
 
+/// Each pause is longer than the one before by this fraction of it. The pause is then about that fraction of the time
+/// already waited, so a short wait ends early and a long one costs few checks.
+const GROWTH_DIVISOR: u32 = 10;
+
 /// The pause grows from the shortest to the longest while nothing happens, and ends at the deadline.
 #[derive(Clone, Debug)]
 pub struct Poll {
     shortest: Duration,
     longest: Duration,
-    /// Each pause is longer than the one before by this fraction of it: `1` doubles it.
-    growth_divisor: u32,
     next: Duration,
     deadline: Option<Instant>,
 }
 
 impl Poll {
     pub fn every(interval: Duration) -> Self {
-        Self::growing(interval, interval, 1)
+        Self::growing(interval, interval)
     }
 
-    /// Each pause is longer than the one before by one part in `growth_divisor`.
-    pub fn growing(shortest: Duration, longest: Duration, growth_divisor: u32) -> Self {
-        Self { shortest, longest, growth_divisor, next: shortest, deadline: None }
+    pub fn growing(shortest: Duration, longest: Duration) -> Self {
+        Self { shortest, longest, next: shortest, deadline: None }
     }
 
     #[must_use]
@@ -46,7 +47,7 @@ impl Poll {
     /// How long to pause now.
     pub fn pause(&mut self) -> Duration {
         let pause = self.next;
-        self.next = pause.saturating_add(pause / self.growth_divisor).min(self.longest);
+        self.next = pause.saturating_add(pause / GROWTH_DIVISOR).min(self.longest);
         self.deadline.map_or(pause, |deadline| pause.min(deadline.saturating_duration_since(Instant::now())))
     }
 
@@ -68,11 +69,11 @@ mod tests {
 
     #[test]
     fn pauses_grow_until_something_happens() {
-        let mut poll = Poll::growing(MILLISECOND, 5 * MILLISECOND, 1);
-        let pauses = [1, 2, 4, 5, 5].map(|count| count * MILLISECOND);
+        let mut poll = Poll::growing(100 * MILLISECOND, 125 * MILLISECOND);
+        let pauses = [100, 110, 121, 125, 125].map(|count| count * MILLISECOND);
         assert_eq!([(); 5].map(|()| poll.pause()), pauses);
         poll.restart();
-        assert_eq!(poll.pause(), MILLISECOND);
+        assert_eq!(poll.pause(), 100 * MILLISECOND);
         assert!(!poll.is_over());
     }
 

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         None => None,
     };
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
-    let poll = Poll::growing(MIN_JOB_POLL_INTERVAL, MAX_JOB_POLL_INTERVAL, 1);
+    let poll = Poll::growing(MIN_JOB_POLL_INTERVAL, MAX_JOB_POLL_INTERVAL);
     let mut poll = poll.within(args.timeout);
     let mut wait = Wait::new(ids.iter().cloned());
     let mut waiting = WaitReport::new(context, store, ids.len());

@@ -16,9 +16,6 @@ use sys::poll::Poll;
 /// The delay between two polls grows from the minimum to the maximum while nothing happens.
 const MIN_POLL_DELAY: Duration = Duration::from_millis(1);
 const MAX_POLL_DELAY: Duration = Duration::from_millis(100);
-/// Each idle poll increases the delay by this fraction of itself. The delay is then about that fraction of the time
-/// already waited, so short jobs are noticed quickly and long ones cost few polls.
-const POLL_DELAY_GROWTH_DIVISOR: u32 = 10;
 
 /// An event of a followed job, in order.
 #[derive(Debug)]
@@ -62,7 +59,7 @@ impl<'s> Follower<'s> {
     /// Follows an existing job from this attempt on. The attempt need not have begun.
     pub fn new(store: &'s dyn Store, home: PathBuf, id: JobId, from_attempt: u32) -> Self {
         let next = from_attempt.max(1);
-        let delays = Poll::growing(MIN_POLL_DELAY, MAX_POLL_DELAY, POLL_DELAY_GROWTH_DIVISOR);
+        let delays = Poll::growing(MIN_POLL_DELAY, MAX_POLL_DELAY);
         Self { store, home, id, next, current: None, is_over: false, delays }
     }
 

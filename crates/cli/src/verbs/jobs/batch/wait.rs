@@ -52,7 +52,7 @@ const WORKER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failure> {
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
-    let poll = Poll::growing(MIN_BATCH_POLL_INTERVAL, MAX_BATCH_POLL_INTERVAL, 1);
+    let poll = Poll::growing(MIN_BATCH_POLL_INTERVAL, MAX_BATCH_POLL_INTERVAL);
     let mut poll = poll.within(args.timeout);
     let store = context.store()?;
     let mut batch = find(store, &args.name)?;

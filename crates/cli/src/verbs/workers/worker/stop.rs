@@ -96,7 +96,7 @@ fn wait(
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let total = stopping.workers.len();
     let mut bar = Bar::new(context, "stopping", Some(total as u64));
-    let mut poll = Poll::growing(MIN_STOP_POLL_INTERVAL, MAX_STOP_POLL_INTERVAL, 1);
+    let mut poll = Poll::growing(MIN_STOP_POLL_INTERVAL, MAX_STOP_POLL_INTERVAL);
     loop {
         let mut left = stopping.still_there(store)?;
         let left_waiting = match inside {
