@@ -3,6 +3,7 @@
 pub(crate) mod backup;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod earlier_version;
 pub(crate) mod init;
 pub(crate) mod prune;
 pub(crate) mod selftest;
