@@ -1,14 +1,12 @@
 //! A store filled with jobs, and a worker that claims them.
 
-use std::collections::BTreeMap;
 use std::process;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use domain::job::limits::Limits;
+use domain::job::options::JobOptions;
 use domain::job::outcome::Outcome;
-use domain::job::retry_rules::RetryRules;
-use domain::job::{NewJob, OnDependencyFailure, Start, Usage};
+use domain::job::{NewJob, Start, Usage};
 use domain::values::name::{JobIdSequence, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
 use store::{Exchange, LeaseRef, NewWorker, Pause, ServedJobs, Settlement, Store};
@@ -167,17 +165,12 @@ fn job(
         max_retries: 3,
         timeout: None,
         start: Start::Now,
-        backoff: None,
         depends_on: Vec::new(),
-        on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
-        unique_for: domain::job::unique::UniqueFor::default(),
         cwd: Some("/tmp".to_owned()),
-        env: BTreeMap::new(),
         environment: None,
         tags: Vec::new(),
-        limits: Limits::default(),
-        retry: RetryRules::default(),
+        options: JobOptions::default(),
         if_absent: false,
         batch: None,
     };

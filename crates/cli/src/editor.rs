@@ -8,10 +8,9 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use domain::job::Job;
 use domain::job::edit::Edit;
-use domain::job::request::JobRequest;
+use domain::job::spec::JobSpec;
 use ops::OpError;
 use ops::escape::write_json;
-use ops::jobs::edit::editable;
 use sys::fs::owner_only;
 
 /// The editor if neither $VISUAL nor $EDITOR is set.
@@ -33,7 +32,7 @@ fn write(context: &Context, job: &Job) -> Result<PathBuf, Failure> {
     let path = context.location()?.home.join(format!("edit-{}.json", std::process::id()));
     let cannot_make = |source: io::Error| OpError::CannotMake { path: path.clone(), source };
     let mut file = owner_only::replace_file(&path).map_err(cannot_make)?;
-    let written = write_json(&mut file, &editable(job), true).and_then(|()| file.write_all(b"\n"));
+    let written = write_json(&mut file, &JobSpec::editable(job), true).and_then(|()| file.write_all(b"\n"));
     written.map_err(cannot_make)?;
     file.seek(SeekFrom::Start(0)).map_err(cannot_make)?;
     Ok(path)
@@ -57,6 +56,6 @@ fn open(path: &Path) -> Result<(), Failure> {
 fn read(path: &Path, job: &Job) -> Result<Edit, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| OpError::CannotRead { path: path.to_owned(), source })?;
-    let wanted: JobRequest = serde_json::from_str(&text).map_err(OpError::from)?;
+    let wanted: JobSpec = serde_json::from_str(&text).map_err(OpError::from)?;
     Ok(Edit::between(job, wanted).map_err(OpError::from)?)
 }

@@ -51,15 +51,14 @@ fn walk_into_cycle<I: Iterator<Item = usize>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::{BTreeMap, HashSet};
+    use std::collections::HashSet;
 
     use proptest::collection::vec;
     use proptest::prelude::{Just, any, prop_assert_eq, proptest};
     use proptest::strategy::Strategy as Generator;
 
-    use crate::job::limits::Limits;
-    use crate::job::retry_rules::RetryRules;
-    use crate::job::{OnDependencyFailure, Start};
+    use crate::job::Start;
+    use crate::job::options::JobOptions;
     use crate::values::name::QueueName;
 
     fn id(name: &str) -> JobId {
@@ -75,17 +74,12 @@ mod tests {
             max_retries: 0,
             timeout: None,
             start: Start::Now,
-            backoff: None,
             depends_on,
-            on_dependency_failure: OnDependencyFailure::Cancel,
             unique_key: None,
-            unique_for: crate::job::unique::UniqueFor::default(),
             cwd: None,
-            env: BTreeMap::new(),
             environment: None,
             tags: Vec::new(),
-            limits: Limits::default(),
-            retry: RetryRules::default(),
+            options: JobOptions::default(),
             if_absent: false,
             batch: None,
         }

@@ -9,27 +9,28 @@ pub mod graph;
 pub mod json;
 pub mod life;
 pub mod limits;
+pub mod options;
 pub mod outcome;
-pub mod request;
 pub mod retry_rules;
+pub mod spec;
 pub mod template;
 pub mod unique;
 
-use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::backoff::BackoffChoice;
 use self::environment::Environment;
 use self::life::Life;
-use self::limits::Limits;
+use self::options::JobOptions;
 use self::outcome::Outcome;
-use self::retry_rules::RetryRules;
-use self::unique::UniqueFor;
+use self::spec::SpecError;
 use super::values::name::{BatchName, JobId, QueueName, ScheduleName, WorkerId};
 use super::values::signal::Signal;
 use super::values::timestamp::Timestamp;
+use crate::json::{read_as_text, text};
 
 /// A job that is about to be enqueued: validated, with every default filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,19 +42,13 @@ pub struct NewJob {
     pub max_retries: u32,
     pub timeout: Option<Duration>,
     pub start: Start,
-    pub backoff: Option<BackoffChoice>,
     pub depends_on: Vec<JobId>,
-    pub on_dependency_failure: OnDependencyFailure,
     pub unique_key: Option<String>,
-    pub unique_for: UniqueFor,
     pub cwd: Option<String>,
-    /// Added to the environment.
-    pub env: BTreeMap<String, String>,
     /// The caller's environment. Without one the command gets the worker's.
     pub environment: Option<Arc<Environment>>,
     pub tags: Vec<String>,
-    pub limits: Limits,
-    pub retry: RetryRules,
+    pub options: JobOptions,
     /// The batch that it belongs to.
     pub batch: Option<BatchName>,
     /// If the id is taken, return the existing job instead of an error.
@@ -86,11 +81,24 @@ impl OnDependencyFailure {
             Self::Run => "run",
         }
     }
+}
 
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|choice| choice.name() == name)
+impl FromStr for OnDependencyFailure {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let choice = Self::ALL.into_iter().find(|choice| choice.name() == text);
+        choice.ok_or_else(|| SpecError::BadDependencyChoice { typed: text.to_owned() })
     }
 }
+
+impl fmt::Display for OnDependencyFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+read_as_text!(text: OnDependencyFailure);
 
 /// A stored job.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,16 +113,11 @@ pub struct Job {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub timeout: Option<Duration>,
-    pub backoff: Option<BackoffChoice>,
     pub cwd: Option<String>,
-    pub env: BTreeMap<String, String>,
     pub tags: Vec<String>,
     pub depends_on: Vec<JobId>,
-    pub on_dependency_failure: OnDependencyFailure,
     pub unique_key: Option<String>,
-    pub limits: Limits,
-    pub retry: RetryRules,
-    pub unique_for: UniqueFor,
+    pub options: JobOptions,
     pub batch: Option<BatchName>,
     pub latest: LatestAttempt,
 }

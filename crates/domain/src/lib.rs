@@ -7,6 +7,7 @@ pub mod batch;
 pub mod explain;
 pub mod hook;
 pub mod job;
+mod json;
 pub mod log;
 pub mod plan;
 pub mod queue;

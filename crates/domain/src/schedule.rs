@@ -20,7 +20,7 @@ pub use policy::{
 pub use when::{MIN_PERIOD, When, WhenError};
 
 use super::job::life::StateName;
-use super::job::request::JobRequest;
+use super::job::spec::JobSpec;
 use super::values::name::{JobId, ScheduleName};
 use super::values::timestamp::Timestamp;
 
@@ -34,7 +34,7 @@ pub const LAST_RUNS: usize = 10;
 pub struct Schedule {
     pub name: ScheduleName,
     pub when: When,
-    pub job: JobRequest,
+    pub job: JobSpec,
     pub policy: Policy,
     pub created_at: Timestamp,
     pub created_by: String,

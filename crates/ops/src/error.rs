@@ -7,7 +7,7 @@ use super::jobs::enqueue::each::EachError;
 use domain::hook::HookError;
 use domain::job::edit::EditError;
 use domain::job::life::StateName;
-use domain::job::request::RequestError;
+use domain::job::spec::SpecError;
 use domain::log::LogError;
 use domain::schedule::ScheduleError;
 use domain::settings::SettingError;
@@ -25,7 +25,7 @@ pub enum OpError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("invalid job")]
-    Request(#[from] RequestError),
+    Request(#[from] SpecError),
     #[error("{}", if *is_job { "invalid job" } else { "invalid JSON" })]
     Json {
         /// It is valid JSON, but not a valid job.

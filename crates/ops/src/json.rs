@@ -9,15 +9,15 @@ use super::jobs::dlq::CauseGroup;
 use super::status::throughput::AttemptRate;
 use super::status::watch::Snapshot;
 use super::status::{Problem, Status};
-use domain::job::backoff::{BackoffChoice, Strategy};
+use domain::job::backoff::BackoffChoice;
 use domain::job::graph::Graph;
 pub use domain::job::json::JobJson;
 use domain::job::life::StateName;
 use domain::job::limits::Limits;
 use domain::job::retry_rules::ExitCodes;
-use domain::job::{Attempt, JobEvent, JobRecord};
+use domain::job::unique::UniqueFor;
+use domain::job::{Attempt, JobEvent, JobRecord, OnDependencyFailure};
 use domain::values::name::{BatchName, QueueName, ScheduleName};
-use domain::values::span::format_span;
 use domain::values::timestamp::Timestamp;
 use store::{Queue, ServedJobs, Worker};
 
@@ -35,14 +35,14 @@ pub struct EnqueuedJson<'a> {
 pub struct RecordJson<'a> {
     #[serde(flatten)]
     job: JobJson<'a>,
-    backoff: Option<BackoffJson>,
+    backoff: Option<BackoffChoice>,
     limits: Option<Limits>,
-    retry_on: Option<Vec<u8>>,
-    no_retry_on: Option<Vec<u8>>,
+    retry_on: Option<ExitCodes>,
+    no_retry_on: Option<ExitCodes>,
     batch: Option<&'a str>,
     /// Null without a unique key.
-    unique_for: Option<String>,
-    on_dependency_failure: &'static str,
+    unique_for: Option<UniqueFor>,
+    on_dependency_failure: OnDependencyFailure,
     /// The schedule that enqueued it.
     schedule: Option<&'a str>,
     scheduled_for: Option<Timestamp>,
@@ -53,19 +53,19 @@ pub struct RecordJson<'a> {
 
 impl<'a> From<&'a JobRecord> for RecordJson<'a> {
     fn from(record: &'a JobRecord) -> Self {
-        let job = &record.job;
+        let (job, options) = (&record.job, &record.job.options);
         Self {
             job: job.into(),
-            backoff: job.backoff.as_ref().map(BackoffJson::from),
-            limits: given_limits(job.limits),
-            retry_on: listed(job.retry.retry_on),
-            no_retry_on: listed(job.retry.no_retry_on),
+            backoff: options.backoff,
+            limits: given_limits(options.limits),
+            retry_on: options.retry_on,
+            no_retry_on: options.no_retry_on,
             batch: job.batch.as_ref().map(BatchName::as_str),
-            unique_for: job.unique_key.as_ref().map(|_| job.unique_for.to_string()),
-            on_dependency_failure: job.on_dependency_failure.name(),
+            unique_for: job.unique_key.as_ref().map(|_| options.unique_for),
+            on_dependency_failure: options.on_dependency_failure,
             schedule: record.schedule.as_ref().map(ScheduleName::as_str),
             scheduled_for: record.scheduled_for,
-            env: job.env.keys().map(String::as_str).collect(),
+            env: options.env.keys().map(String::as_str).collect(),
             events: record.events.iter().map(EventJson::from).collect(),
             history: record.history.iter().map(AttemptJson::from).collect(),
         }
@@ -74,41 +74,6 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
 
 fn given_limits(limits: Limits) -> Option<Limits> {
     Some(limits).filter(|limits| !limits.is_none())
-}
-
-fn listed(codes: Option<ExitCodes>) -> Option<Vec<u8>> {
-    codes.map(|codes| codes.iter().collect())
-}
-
-/// A backoff in the JSON form that `enqueue` accepts.
-pub(super) fn backoff_json(backoff: &BackoffChoice) -> serde_json::Value {
-    serde_json::to_value(BackoffJson::from(backoff)).expect("text and numbers serialize to JSON")
-}
-
-#[derive(Debug, Serialize)]
-struct BackoffJson {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    strategy: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delay: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    jitter: Option<f64>,
-}
-
-impl From<&BackoffChoice> for BackoffJson {
-    fn from(choice: &BackoffChoice) -> Self {
-        Self {
-            strategy: choice.strategy.map(Strategy::name),
-            delay: choice.delay.map(format_span),
-            base: choice.base,
-            max: choice.max.map(format_span),
-            jitter: choice.jitter,
-        }
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -267,8 +232,8 @@ pub struct QueueJson<'a> {
     /// When the rate limit allows the next start, if that is in the future.
     next_start_at: Option<Timestamp>,
     limits: Option<Limits>,
-    retry_on: Option<Vec<u8>>,
-    no_retry_on: Option<Vec<u8>>,
+    retry_on: Option<ExitCodes>,
+    no_retry_on: Option<ExitCodes>,
     jobs: BTreeMap<&'static str, u64>,
 }
 
@@ -285,8 +250,8 @@ impl<'a> From<&'a Queue> for QueueJson<'a> {
             rate: queue.rate.map(|rate| rate.to_string()),
             next_start_at: queue.next_start_at,
             limits: given_limits(queue.limits),
-            retry_on: listed(queue.retry.retry_on),
-            no_retry_on: listed(queue.retry.no_retry_on),
+            retry_on: queue.retry.retry_on,
+            no_retry_on: queue.retry.no_retry_on,
             jobs: by_state(&queue.counts),
         }
     }

@@ -1,8 +1,8 @@
 //! Changing a queue.
 
 use super::OpError;
-use domain::job::request::RequestError;
 use domain::job::retry_rules::RetryRules;
+use domain::job::spec::SpecError;
 use domain::text::nearest::nearest;
 use domain::values::name::QueueName;
 use store::{Pause, Queue, QueueUpdate, Store, StoreError};
@@ -41,7 +41,7 @@ fn check_retry(store: &dyn Store, name: &QueueName, update: &QueueUpdate) -> Res
     let now = queue.map(|queue| queue.retry).unwrap_or_default();
     let (retry_on, no_retry_on) =
         (update.retry_on.apply(now.retry_on), update.no_retry_on.apply(now.no_retry_on));
-    RetryRules::new(retry_on, no_retry_on).map_err(RequestError::from)?;
+    RetryRules::new(retry_on, no_retry_on).map_err(SpecError::from)?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::OpError;
 use super::jobs::enqueue::Caller;
-use domain::job::request::{JobRequest, Origin};
+use domain::job::spec::{JobSpec, Origin};
 use domain::schedule::{Policy, Run, Schedule, ScheduleError, When, check_job, unknown_zone};
 use domain::text::nearest::nearest;
 use domain::values::name::{JobIdSequence, ScheduleName};
@@ -21,7 +21,7 @@ pub struct ScheduleRequest {
     pub name: ScheduleName,
     pub when: When,
     pub policy: Policy,
-    pub job: JobRequest,
+    pub job: JobSpec,
 }
 
 /// Parses a cron line in the named time zone, or in this machine's zone.

@@ -427,10 +427,10 @@ mod tests {
 
     #[test]
     fn enqueue_accepts_the_json_of_every_job() {
-        use domain::job::request::JobRequest;
+        use domain::job::spec::JobSpec;
         for job in Plan::new(3, Escapes::All).all_jobs() {
             let json = job.to_json(Path::new("/a b/queuectl"), Path::new("/tmp/x/ledger"));
-            let read: Result<JobRequest, _> = serde_json::from_str(&json.to_string());
+            let read: Result<JobSpec, _> = serde_json::from_str(&json.to_string());
             assert!(read.is_ok(), "{json}: {read:?}");
         }
     }

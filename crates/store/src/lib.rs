@@ -13,7 +13,6 @@ pub mod exchange;
 pub mod filter;
 pub mod hooks;
 pub mod jobs;
-pub mod options;
 pub mod queues;
 pub mod recount;
 pub mod retention;

@@ -6,7 +6,7 @@ use crate::rows::tables::{runs, schedules};
 use crate::rows::verbs::fire;
 use crate::{EnqueueResult, Pause, Store, StoreError, WriteError};
 use domain::job::environment::Environment;
-use domain::job::request::JobRequest;
+use domain::job::spec::JobSpec;
 use domain::schedule::{LAST_RUNS, Policy, Run, Schedule, When, WhenError};
 use domain::values::name::{JobId, ScheduleName};
 use domain::values::timestamp::Timestamp;
@@ -62,7 +62,7 @@ pub struct NewSchedule {
     pub name: ScheduleName,
     pub when: When,
     /// Its `cwd` is absolute; it has no id and no dependencies.
-    pub job: JobRequest,
+    pub job: JobSpec,
     /// The environment of the caller that adds it; without one, jobs get the worker's.
     pub environment: Option<Arc<Environment>>,
     pub policy: Policy,

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::tape;
 use super::tape::Run;
-use crate::store::fixture::new_job::{JobSpec, job, job_id};
+use crate::store::fixture::new_job::{JobBuilder, job, job_id};
 use crate::store::fixture::{ACTOR, Fixture};
 
 /// In percent: which B-tree pages are split varies between runs, and larger trees are deeper.
@@ -54,7 +54,7 @@ struct Graph {
 }
 
 impl Graph {
-    fn of(jobs: Vec<JobSpec>, size: usize) -> Self {
+    fn of(jobs: Vec<JobBuilder>, size: usize) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         tape::start();
         let fixture = Fixture::sqlite_in(folder.path());
@@ -75,7 +75,7 @@ impl Graph {
     fn layers(count: usize, width: usize) -> Self {
         let names =
             |layer: usize| (0..width).map(|at| format!("j{}", layer * width + at)).collect::<Vec<_>>();
-        let mut jobs: Vec<JobSpec> = names(0).iter().map(|name| job(name)).collect();
+        let mut jobs: Vec<JobBuilder> = names(0).iter().map(|name| job(name)).collect();
         for layer in 1..count {
             let parents = names(layer - 1);
             let parents: Vec<&str> = parents.iter().map(String::as_str).collect();
@@ -259,7 +259,7 @@ fn cancelling_every_job_of_a_graph_by_id_reports_each_as_cancelled() {
 
 #[test]
 fn changes_before_an_error_are_reported() {
-    let jobs: Vec<JobSpec> = (0..1_100).map(|at| job(&format!("j{at}"))).collect();
+    let jobs: Vec<JobBuilder> = (0..1_100).map(|at| job(&format!("j{at}"))).collect();
     let graph = Graph::of(jobs, 1_100);
     let database = Connection::open(graph.folder.path().join("queue.db")).expect("the database opens");
     database

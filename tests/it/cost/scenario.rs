@@ -9,6 +9,7 @@ use domain::job::edit::Edit;
 use domain::job::environment::Environment;
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
+use domain::job::spec::JobSpec;
 use domain::schedule::{OnOverlap, Policy};
 use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
@@ -18,7 +19,7 @@ use store::{
     Prunable, PruneStep, ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
-use crate::store::fixture::new_job::{JobSpec, batch_name, job, job_id, queue_name};
+use crate::store::fixture::new_job::{JobBuilder, batch_name, job, job_id, queue_name};
 use crate::store::fixture::{ACTOR, FAILURE, Fixture, serving, settlement};
 use crate::store::hooks::{hook_name, new_hook};
 use crate::store::schedules::{minutely, name as schedule_name};
@@ -54,7 +55,7 @@ pub(super) fn fill(fixture: &Fixture, count: usize) {
     fixture.retire(&worker);
 }
 
-fn enqueue(fixture: &Fixture, kind: &str, count: usize, adjust: impl Fn(JobSpec) -> JobSpec) {
+fn enqueue(fixture: &Fixture, kind: &str, count: usize, adjust: impl Fn(JobBuilder) -> JobBuilder) {
     let jobs = (0..count).map(|at| {
         let id = format!("{kind}-{at}");
         let job = if kind == "unique" { job(&id).unique_key(&id) } else { job(&id) };
@@ -221,8 +222,9 @@ fn change_some(fixture: &Fixture) {
     for id in ["completed-4", "new-batch", "scheduled-4", "ready-40", "scheduled-0", "blocked-1"] {
         fixture.remove(id);
     }
-    let edit =
-        Edit { tags: Some(vec!["new".to_owned()]), queue: Some(queue_name("another")), ..Edit::default() };
+    let set =
+        JobSpec { tags: vec!["new".to_owned()], queue: Some(queue_name("another")), ..JobSpec::default() };
+    let edit = Edit { set, ..Edit::default() };
     for id in ["ready-41", "scheduled-5", "blocked-2"] {
         fixture.store.edit(&job_id(id), &edit, AfterEdit::Keep, ACTOR).expect("the job is edited");
     }

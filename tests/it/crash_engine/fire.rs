@@ -1,7 +1,7 @@
 //! FAULTS 26: a crash at each fail-point of firing a schedule. Each occurrence has one job, which runs once.
 
 use domain::job::life::StateName;
-use domain::job::request::JobRequest;
+use domain::job::spec::JobSpec;
 use domain::schedule::When;
 use domain::values::timestamp::Timestamp;
 use store::NewSchedule;
@@ -18,7 +18,7 @@ fn fault_26_a_schedule_fires_once_although_its_worker_dies() {
         let command = format!("cd '{}'; . ./job.sh; say START; say END", crash_home.home.folder().display());
         let schedule = NewSchedule {
             when: When::At(Timestamp::from_millis(now.as_millis() + 1_000)),
-            job: JobRequest { command: Some(command), cwd: Some("/".to_owned()), ..JobRequest::default() },
+            job: JobSpec { command: Some(command), cwd: Some("/".to_owned()), ..JobSpec::default() },
             ..minutely("once")
         };
         crash_home.store.add_schedule(&schedule, "tester").expect("it is added");

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use domain::job::Job;
 use domain::job::life::StateName;
-use domain::job::request::JobRequest;
+use domain::job::spec::JobSpec;
 use domain::values::name::QueueName;
 use ops::home::location::{DATABASE, Location, StoreAddress};
 use ops::home::open::open;
@@ -128,7 +128,7 @@ pub fn read_home(home: &Path) -> Result<QueueContents, Box<dyn Error>> {
 fn enqueue(home: &Path) -> Result<(), Box<dyn Error>> {
     let store = store(home)?;
     let caller = Caller { cwd: Some("/".to_owned()), environment: None, if_absent: false, batch: None };
-    let request: JobRequest = serde_json::from_str(&format!(r#"{{"id":"{AFTERWARDS}","command":"true"}}"#))?;
+    let request: JobSpec = serde_json::from_str(&format!(r#"{{"id":"{AFTERWARDS}","command":"true"}}"#))?;
     Enqueuer::new(store.as_ref(), caller)?.enqueue(vec![request])?;
     let stored = store.find(&AFTERWARDS.parse()?)?;
     Ok(stored.map(drop).ok_or("the enqueued job does not exist")?)

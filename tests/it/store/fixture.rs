@@ -24,7 +24,7 @@ use sys::clock::Clock;
 use sys::host::{HostKey, Origin};
 use tempfile::TempDir;
 
-use super::fixture::new_job::{JobSpec, job_id, queue_name};
+use super::fixture::new_job::{JobBuilder, job_id, queue_name};
 
 /// Makes each of these functions a test on each store, with a recount at its end. A second store needs another module
 /// here and another constructor of [`Fixture`].
@@ -129,18 +129,18 @@ impl Fixture {
     // Jobs
 
     /// Enqueues one job that must be new.
-    pub fn enqueue(&self, job: impl Into<JobSpec>) {
+    pub fn enqueue(&self, job: impl Into<JobBuilder>) {
         let job = job.into();
         let answers = self.enqueue_all([job]);
         assert!(matches!(answers[..], [EnqueueResult::Created(_)]), "the job is new: {answers:?}");
     }
 
-    pub fn enqueue_all(&self, jobs: impl IntoIterator<Item = JobSpec>) -> Vec<EnqueueResult> {
+    pub fn enqueue_all(&self, jobs: impl IntoIterator<Item = JobBuilder>) -> Vec<EnqueueResult> {
         self.try_enqueue(jobs).expect("the jobs are stored")
     }
 
     /// The position of the refused job, and the reason.
-    pub fn refused(&self, jobs: impl IntoIterator<Item = JobSpec>) -> (usize, EnqueueRefusal) {
+    pub fn refused(&self, jobs: impl IntoIterator<Item = JobBuilder>) -> (usize, EnqueueRefusal) {
         match self.try_enqueue(jobs) {
             Err(EnqueueError::Refused(RefusedJob { at, reason })) => (at, reason),
             other => panic!("the jobs should be refused: {other:?}"),
@@ -149,7 +149,7 @@ impl Fixture {
 
     pub fn try_enqueue(
         &self,
-        jobs: impl IntoIterator<Item = JobSpec>,
+        jobs: impl IntoIterator<Item = JobBuilder>,
     ) -> Result<Vec<EnqueueResult>, EnqueueError> {
         let jobs: Vec<NewJob> = jobs.into_iter().map(NewJob::from).collect();
         self.store.enqueue(&jobs)

@@ -20,7 +20,7 @@ use store::{
     Settlement,
 };
 
-use super::fixture::new_job::{JobSpec, job, queue_name};
+use super::fixture::new_job::{JobBuilder, job, queue_name};
 use super::fixture::{Fixture, new_worker, settlement, under_boot};
 use super::model::history::{ExpectedAnswer, Model, NextDue, Step};
 use super::model::memory::{
@@ -125,7 +125,7 @@ fn enqueue(fixture: &Fixture, expected: &ExpectedAnswer) {
     assert_eq!(&answers, expected, "the answers to the enqueue");
 }
 
-fn spec(request: &Request) -> JobSpec {
+fn spec(request: &Request) -> JobBuilder {
     let parents: Vec<&str> = request.parents.iter().map(String::as_str).collect();
     let mut spec = job(&request.name)
         .queue(QUEUES[request.queue])

@@ -3,18 +3,15 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::job::{parse_backoff, parse_timeout, split_variable};
+use super::job::{parse_backoff, split_variable};
 use super::whole_number::whole_number;
 use crate::failure::Failure;
 use domain::job::OnDependencyFailure;
 use domain::job::backoff::BackoffChoice;
 use domain::job::edit::Edit;
 use domain::job::limits::Limits;
-use domain::job::request::{
-    JobRequest, RequestError, Timeout, check_command, check_cwd, check_dependency_choice, check_tags,
-    check_variables,
-};
 use domain::job::retry_rules::ExitCodes;
+use domain::job::spec::{JobSpec, Timeout};
 use domain::settings::MAX_RETRIES;
 use domain::values::name::QueueName;
 use domain::values::span::parse_span;
@@ -38,7 +35,7 @@ pub(crate) struct EditFlags {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=i128::from(MAX_RETRIES) + 1))]
     max_attempts: Option<u32>,
     /// Time limit for one attempt: 90, 1m30s, none
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout)]
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true)]
     timeout: Option<Timeout>,
     /// Start no earlier than this time: 2026-01-31T09:30:00Z
     #[arg(long, value_name = "TIME")]
@@ -59,7 +56,7 @@ pub(crate) struct EditFlags {
     #[arg(long, value_name = "NAME")]
     unset_env: Vec<String>,
     /// If a job that it depends on is dead or cancelled: cancel or run
-    #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice)]
+    #[arg(long, value_name = "CHOICE")]
     on_dependency_failure: Option<OnDependencyFailure>,
     /// Resource limits: memory=512M,cpu=1.5,pids=100,nice=10,open_files=1024, or the same as JSON; none for those of its
     /// queue or the setting limits
@@ -111,23 +108,9 @@ impl EditFlags {
     }
 
     pub(crate) fn into_edit(self) -> Result<Edit, Failure> {
-        let flags = self.clone();
-        let request = self.into_request().map_err(OpError::from)?;
-        let mut edit = Edit::from_request(request, flags.unset_env).map_err(OpError::from)?;
-        // A request cannot express `none`, so these are set here.
-        edit.backoff = flags.backoff.map(|choice| choice.0);
-        edit.limits = flags.limits.map(|limits| limits.0.unwrap_or_default());
-        edit.retry_on = flags.retry_on.map(|codes| codes.0);
-        edit.no_retry_on = flags.no_retry_on.map(|codes| codes.0);
-        if flags.queue_and_tags.no_tags {
-            edit.tags = Some(Vec::new());
-        }
-        Ok(edit)
-    }
-
-    fn into_request(self) -> Result<JobRequest, RequestError> {
-        Ok(JobRequest {
-            command: self.command.map(check_command).transpose()?,
+        let mut reset = Vec::new();
+        let set = JobSpec {
+            command: self.command,
             queue: self.queue_and_tags.queue,
             priority: self.priority,
             max_retries: self.max_retries,
@@ -135,11 +118,27 @@ impl EditFlags {
             timeout: self.timeout,
             run_at: self.run_at,
             delay: self.delay,
+            backoff: or_reset("backoff", self.backoff, &mut reset),
+            cwd: self.cwd,
+            env: self.env.into_iter().collect(),
             on_dependency_failure: self.on_dependency_failure,
-            cwd: self.cwd.map(check_cwd).transpose()?,
-            tags: check_tags(self.queue_and_tags.tags)?,
-            env: check_variables(self.env)?,
-            ..JobRequest::default()
-        })
+            limits: or_reset("limits", self.limits, &mut reset),
+            retry_on: or_reset("retry_on", self.retry_on, &mut reset),
+            no_retry_on: or_reset("no_retry_on", self.no_retry_on, &mut reset),
+            tags: self.queue_and_tags.tags,
+            ..JobSpec::default()
+        };
+        reset.extend(self.queue_and_tags.no_tags.then_some("tags"));
+        let set = set.checked().map_err(OpError::from)?;
+        Ok(Edit::new(set, reset, self.unset_env).map_err(OpError::from)?)
     }
+}
+
+/// The value to set; `none` resets the field instead.
+fn or_reset<T>(field: &'static str, value: Option<OrNone<T>>, reset: &mut Vec<&'static str>) -> Option<T> {
+    let OrNone(value) = value?;
+    if value.is_none() {
+        reset.push(field);
+    }
+    value
 }

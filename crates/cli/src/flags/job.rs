@@ -7,11 +7,8 @@ use crate::failure::Failure;
 use domain::job::OnDependencyFailure;
 use domain::job::backoff::BackoffChoice;
 use domain::job::limits::Limits;
-use domain::job::request::{
-    JobRequest, Timeout, check_command, check_cwd, check_dependency_choice, check_depends_on, check_tags,
-    check_unique_key, check_variables,
-};
 use domain::job::retry_rules::ExitCodes;
+use domain::job::spec::{JobSpec, Timeout};
 use domain::job::unique::UniqueFor;
 use domain::settings::MAX_RETRIES;
 use domain::values::name::{JobId, QueueName};
@@ -42,7 +39,12 @@ pub(crate) struct JobFlags {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=i128::from(MAX_RETRIES) + 1), help_heading = "Timeout and retries")]
     max_attempts: Option<u32>,
     /// Time limit for one attempt: 90, 1m30s, none [default: the setting job_timeout]
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_timeout, help_heading = "Timeout and retries")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        allow_negative_numbers = true,
+        help_heading = "Timeout and retries"
+    )]
     timeout: Option<Timeout>,
     /// Start no earlier than this time: 2026-01-31T09:30:00Z
     #[arg(long, value_name = "TIME", help_heading = "Start time and dependencies")]
@@ -57,7 +59,7 @@ pub(crate) struct JobFlags {
     #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = "Start time and dependencies")]
     depends_on: Vec<JobId>,
     /// If one of those jobs is dead or cancelled: cancel or run [default: cancel]
-    #[arg(long, value_name = "CHOICE", value_parser = check_dependency_choice, help_heading = "Start time and dependencies")]
+    #[arg(long, value_name = "CHOICE", help_heading = "Start time and dependencies")]
     on_dependency_failure: Option<OnDependencyFailure>,
     /// If an unfinished job has this key (see --unique-for), return that job instead
     #[arg(long, value_name = "KEY", help_heading = "Duplicates")]
@@ -87,9 +89,9 @@ pub(crate) struct JobFlags {
 }
 
 impl JobFlags {
-    pub(crate) fn into_request(self, command: String) -> Result<JobRequest, Failure> {
-        Ok(JobRequest {
-            command: Some(check(check_command(command))?),
+    pub(crate) fn into_spec(self, command: String) -> Result<JobSpec, Failure> {
+        let spec = JobSpec {
+            command: Some(command),
             id: self.id,
             queue: self.queue,
             priority: self.priority,
@@ -99,26 +101,19 @@ impl JobFlags {
             run_at: self.run_at,
             delay: self.delay,
             backoff: self.backoff,
-            depends_on: check(check_depends_on(self.depends_on))?,
+            depends_on: self.depends_on,
             on_dependency_failure: self.on_dependency_failure,
-            unique_key: self.unique_key.map(check_unique_key).transpose().map_err(OpError::from)?,
+            unique_key: self.unique_key,
             unique_for: self.unique_for,
-            cwd: self.cwd.map(check_cwd).transpose().map_err(OpError::from)?,
-            tags: check(check_tags(self.tags))?,
+            cwd: self.cwd,
+            env: self.env.into_iter().collect(),
+            tags: self.tags,
             limits: self.limits,
             retry_on: self.retry_on,
             no_retry_on: self.no_retry_on,
-            env: check(check_variables(self.env))?,
-        })
+        };
+        Ok(spec.checked().map_err(OpError::from)?)
     }
-}
-
-fn check<T>(result: Result<T, domain::job::request::RequestError>) -> Result<T, Failure> {
-    Ok(result.map_err(OpError::from)?)
-}
-
-pub(crate) fn parse_timeout(text: &str) -> Result<Timeout, domain::job::request::RequestError> {
-    text.parse()
 }
 
 pub(crate) fn parse_backoff(text: &str) -> Result<BackoffChoice, JsonProblem> {

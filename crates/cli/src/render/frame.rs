@@ -162,13 +162,11 @@ fn retry_lines(view: &Snapshot, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use super::*;
     use domain::job::life::{Lease, Life, Losses, State, StateName};
-    use domain::job::limits::Limits;
-    use domain::job::retry_rules::RetryRules;
-    use domain::job::{Job, LatestAttempt, OnDependencyFailure};
+    use domain::job::options::JobOptions;
+    use domain::job::{Job, LatestAttempt};
     use domain::values::timestamp::Timestamp;
     use ops::status::{Problem, Status};
     use store::{Queue, ServedJobs, Worker, WorkerState};
@@ -199,16 +197,11 @@ mod tests {
             created_at: ago(60),
             updated_at: ago(60),
             timeout: None,
-            backoff: None,
             cwd: None,
-            env: BTreeMap::new(),
             tags: Vec::new(),
             depends_on: Vec::new(),
-            on_dependency_failure: OnDependencyFailure::Cancel,
             unique_key: None,
-            limits: Limits::default(),
-            retry: RetryRules::default(),
-            unique_for: domain::job::unique::UniqueFor::default(),
+            options: JobOptions::default(),
             batch: None,
             latest: LatestAttempt {
                 error: Some("exit code 2: no luck".to_owned()),

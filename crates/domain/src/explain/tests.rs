@@ -1,11 +1,9 @@
 //! Every reason, and the estimate that follows from it.
 
 use crate::explain::*;
+use crate::job::LatestAttempt;
 use crate::job::life::{CancelReason, DeadReason, Lease, Life, Losses};
-use crate::job::limits::Limits;
-use crate::job::retry_rules::RetryRules;
-use crate::job::unique::UniqueFor;
-use crate::job::{LatestAttempt, OnDependencyFailure};
+use crate::job::options::JobOptions;
 use crate::queue::rate::Rate;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -35,17 +33,12 @@ fn facts() -> Facts {
         created_at: NOW,
         updated_at: NOW,
         timeout: None,
-        backoff: None,
         cwd: None,
-        env: std::collections::BTreeMap::default(),
         tags: Vec::new(),
         depends_on: Vec::new(),
-        on_dependency_failure: OnDependencyFailure::default(),
         unique_key: None,
-        unique_for: UniqueFor::default(),
         batch: None,
-        limits: Limits::default(),
-        retry: RetryRules::default(),
+        options: JobOptions::default(),
         latest: LatestAttempt::default(),
     };
     Facts {

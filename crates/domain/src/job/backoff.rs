@@ -4,6 +4,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::json::{check, given, read_as_object, read_as_text, text};
+use crate::values::span;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
     /// `delay × base ^ n`
@@ -42,6 +47,8 @@ impl fmt::Display for Strategy {
         out.write_str(self.name())
     }
 }
+
+read_as_text!(text: Strategy);
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BackoffError {
@@ -96,13 +103,30 @@ impl Backoff {
 }
 
 /// The parts of a backoff that a job sets for itself. The others are taken from the settings when an attempt fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self", default)]
+#[serde(expecting = "an object such as {\"strategy\":\"exponential\",\"delay\":\"1s\"}")]
 pub struct BackoffChoice {
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
+    #[serde(with = "span::field", skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
+    #[serde(deserialize_with = "base", skip_serializing_if = "Option::is_none")]
     pub base: Option<f64>,
+    #[serde(with = "span::field", skip_serializing_if = "Option::is_none")]
     pub max: Option<Duration>,
+    #[serde(deserialize_with = "jitter", skip_serializing_if = "Option::is_none")]
     pub jitter: Option<f64>,
+}
+
+read_as_object!(BackoffChoice);
+
+fn base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    check(check_base(f64::deserialize(deserializer)?)).map(Some)
+}
+
+fn jitter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    check(check_jitter(f64::deserialize(deserializer)?)).map(Some)
 }
 
 impl BackoffChoice {

@@ -1,35 +1,25 @@
 //! Edits of a job that is not running: which fields can change, and how the job's state changes with them.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::backoff::BackoffChoice;
+use serde_json::{Map, Value};
+
 use super::life::{Life, Refusal, State};
-use super::limits::Limits;
-use super::request::{JobRequest, RequestError, Timeout};
-use super::retry_rules::{ExitCodes, RetryRules};
+use super::spec::{JobSpec, SpecError, Timeout};
 use super::{Job, OnDependencyFailure, Start};
 use crate::values::name::QueueName;
 use crate::values::timestamp::Timestamp;
 
-/// The new values of a job's fields; a field that is `None` stays as it is.
+/// Fields that stay as they are if an edited description leaves them out.
+const KEPT: [&str; 3] = ["command", "cwd", "max_retries"];
+
+/// The changes to a job's fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Edit {
-    pub command: Option<String>,
-    pub queue: Option<QueueName>,
-    pub priority: Option<i32>,
-    pub max_retries: Option<u32>,
-    pub timeout: Option<Timeout>,
-    pub start: Option<Start>,
-    pub backoff: Option<Option<BackoffChoice>>,
-    pub cwd: Option<String>,
-    pub tags: Option<Vec<String>>,
-    pub on_dependency_failure: Option<OnDependencyFailure>,
-    pub limits: Option<Limits>,
-    pub retry_on: Option<Option<ExitCodes>>,
-    pub no_retry_on: Option<Option<ExitCodes>>,
-    /// Variables to add or change.
-    pub env: BTreeMap<String, String>,
+    /// The new values. A field that is not given stays as it is; variables are added or changed.
+    pub set: JobSpec,
+    /// The names of the fields that return to their default.
+    pub reset: Vec<&'static str>,
     /// Variables to remove.
     pub unset_env: Vec<String>,
 }
@@ -40,8 +30,10 @@ pub enum EditError {
     Fixed { field: &'static str, why: &'static str },
     #[error("nothing to change")]
     Nothing,
+    #[error("the stored job is invalid: {0}")]
+    Malformed(String),
     #[error(transparent)]
-    Request(#[from] RequestError),
+    Spec(#[from] SpecError),
 }
 
 impl Edit {
@@ -49,79 +41,92 @@ impl Edit {
         *self == Self::default()
     }
 
-    /// The edit requested by flags, given as the fields of a job.
-    pub fn from_request(request: JobRequest, unset_env: Vec<String>) -> Result<Self, EditError> {
-        refuse_fixed(&request)?;
-        Ok(Self {
-            max_retries: retries(&request)?,
-            start: start(&request)?,
-            command: request.command,
-            queue: request.queue,
-            priority: request.priority,
-            timeout: request.timeout,
-            backoff: request.backoff.map(Some),
-            cwd: request.cwd,
-            tags: (!request.tags.is_empty()).then_some(request.tags),
-            on_dependency_failure: request.on_dependency_failure,
-            limits: request.limits,
-            retry_on: request.retry_on.map(Some),
-            no_retry_on: request.no_retry_on.map(Some),
-            env: request.env,
-            unset_env,
-        })
+    /// Fails if the new values contradict each other or are of fields that cannot change.
+    pub fn new(set: JobSpec, reset: Vec<&'static str>, unset_env: Vec<String>) -> Result<Self, EditError> {
+        refuse_fixed(&set)?;
+        set.retries()?;
+        set.start()?;
+        Ok(Self { set, reset, unset_env })
     }
 
     /// The difference between a job and its edited description. A field that the description leaves out is reset to its
-    /// default, except the command, the working directory and the variables, which stay.
-    pub fn between(job: &Job, edited: JobRequest) -> Result<Self, EditError> {
-        refuse_fixed(&edited)?;
-        let differs = |start: &Start| match start {
-            Start::At(at) => Some(*at) != job.life.run_at,
-            Start::Now => job.life.run_at.is_some(),
-            Start::After(_) => true,
+    /// default, except the [`KEPT`] ones and the variables, which stay.
+    pub fn between(job: &Job, mut edited: JobSpec) -> Result<Self, EditError> {
+        (edited.max_retries, edited.max_attempts) = (edited.retries()?, None);
+        // A delay of zero means no start time.
+        edited.delay = edited.delay.filter(|delay| !delay.is_zero());
+        edited.env.retain(|name, value| job.options.env.get(name) != Some(value));
+        let defaults = JobSpec {
+            queue: Some(QueueName::default_queue()),
+            priority: Some(0),
+            timeout: Some(Timeout::None),
+            on_dependency_failure: Some(OnDependencyFailure::default()),
+            ..JobSpec::default()
         };
-        let timeout = edited.timeout.unwrap_or(Timeout::None);
-        let before = job.timeout.map_or(Timeout::None, Timeout::After);
-        Ok(Self {
-            max_retries: retries(&edited)?.filter(|retries| *retries != job.life.max_retries),
-            start: Some(start(&edited)?.unwrap_or(Start::Now)).filter(differs),
-            command: edited.command.filter(|command| *command != job.command),
-            queue: Some(edited.queue.unwrap_or_else(QueueName::default_queue))
-                .filter(|queue| *queue != job.queue),
-            priority: Some(edited.priority.unwrap_or(0)).filter(|priority| *priority != job.priority),
-            timeout: (timeout != before).then_some(timeout),
-            backoff: (edited.backoff != job.backoff).then_some(edited.backoff),
-            cwd: edited.cwd.filter(|cwd| job.cwd.as_ref() != Some(cwd)),
-            tags: (edited.tags != job.tags).then_some(edited.tags),
-            on_dependency_failure: Some(edited.on_dependency_failure.unwrap_or_default())
-                .filter(|choice| *choice != job.on_dependency_failure),
-            limits: Some(edited.limits.unwrap_or_default()).filter(|limits| *limits != job.limits),
-            retry_on: (edited.retry_on != job.retry.retry_on).then_some(edited.retry_on),
-            no_retry_on: (edited.no_retry_on != job.retry.no_retry_on).then_some(edited.no_retry_on),
-            env: edited.env.into_iter().filter(|(name, value)| job.env.get(name) != Some(value)).collect(),
-            unset_env: Vec::new(),
-        })
+        let (before, mut wanted) = (JobSpec::editable(job).to_fields(), edited.to_fields());
+        let defaults = defaults.to_fields();
+        let or_default = |fields: &Map<String, Value>, name: &str| {
+            fields.get(name).or(defaults.get(name)).cloned().unwrap_or_default()
+        };
+        let mut reset = Vec::new();
+        for name in JobSpec::field_names() {
+            if or_default(&before, name) == or_default(&wanted, name) {
+                wanted.remove(*name);
+            } else if !wanted.contains_key(*name) && !KEPT.contains(name) {
+                reset.push(*name);
+            }
+        }
+        let set = JobSpec::from_fields(wanted).map_err(|error| EditError::Malformed(error.to_string()))?;
+        Self::new(set, reset, Vec::new())
     }
 
     /// The names of the fields that this edit changes.
     pub fn fields(&self) -> Vec<&'static str> {
-        let fields = [
-            ("command", self.command.is_some()),
-            ("queue", self.queue.is_some()),
-            ("priority", self.priority.is_some()),
-            ("max_retries", self.max_retries.is_some()),
-            ("timeout", self.timeout.is_some()),
-            ("run_at", self.start.is_some()),
-            ("backoff", self.backoff.is_some()),
-            ("cwd", self.cwd.is_some()),
-            ("tags", self.tags.is_some()),
-            ("on_dependency_failure", self.on_dependency_failure.is_some()),
-            ("limits", self.limits.is_some()),
-            ("retry_on", self.retry_on.is_some()),
-            ("no_retry_on", self.no_retry_on.is_some()),
-            ("env", !self.env.is_empty() || !self.unset_env.is_empty()),
-        ];
-        fields.into_iter().filter_map(|(name, is_changed)| is_changed.then_some(name)).collect()
+        let set = self.set.to_fields();
+        let is_changed = |name: &str| {
+            set.contains_key(name)
+                || self.reset.contains(&name)
+                || match name {
+                    "max_retries" => set.contains_key("max_attempts"),
+                    "run_at" => set.contains_key("delay"),
+                    "env" => !self.unset_env.is_empty(),
+                    _ => false,
+                }
+        };
+        let names = JobSpec::field_names().iter().copied();
+        names.filter(|name| !matches!(*name, "max_attempts" | "delay") && is_changed(name)).collect()
+    }
+
+    /// The job after the edit, except its life. Fails if fields contradict each other.
+    pub fn apply(&self, job: &Job) -> Result<Job, EditError> {
+        let mut fields = JobSpec::editable(job).to_fields();
+        fields.retain(|name, _| !self.reset.contains(&name.as_str()));
+        fields.extend(self.set.to_fields());
+        let mut spec =
+            JobSpec::from_fields(fields).map_err(|error| EditError::Malformed(error.to_string()))?;
+        spec.env = job.options.env.clone();
+        spec.env.retain(|name, _| !self.unset_env.contains(name));
+        spec.env.extend(self.set.env.clone());
+        spec.unique_for = Some(job.options.unique_for);
+        Ok(Job {
+            options: spec.options()?,
+            command: spec.command.unwrap_or_else(|| job.command.clone()),
+            queue: spec.queue.unwrap_or_else(QueueName::default_queue),
+            priority: spec.priority.unwrap_or(0),
+            timeout: spec.timeout.and_then(Timeout::span),
+            cwd: spec.cwd,
+            tags: spec.tags,
+            ..job.clone()
+        })
+    }
+
+    fn start(&self) -> Option<Start> {
+        match self.set.start().ok().flatten() {
+            // A delay of zero means no start time.
+            Some(Start::After(Duration::ZERO)) => Some(Start::Now),
+            None if self.reset.contains(&"run_at") => Some(Start::Now),
+            start => start,
+        }
     }
 
     /// The job's life after the edit. `None` if the new start time is out of range.
@@ -132,8 +137,9 @@ impl Edit {
                 return Err(Refusal::WrongState(life.state.name()));
             }
         }
-        let mut edited = Life { max_retries: self.max_retries.unwrap_or(life.max_retries), ..life.clone() };
-        let run_at = match self.start {
+        let max_retries = self.set.retries().ok().flatten().unwrap_or(life.max_retries);
+        let mut edited = Life { max_retries, ..life.clone() };
+        let run_at = match self.start() {
             None => return Ok(Some(edited)),
             Some(Start::Now) => None,
             Some(Start::At(at)) => Some(at),
@@ -149,43 +155,17 @@ impl Edit {
 
     /// Whether the new start time is out of range.
     pub fn is_too_late(&self, now: Timestamp) -> bool {
-        matches!(self.start, Some(Start::After(delay)) if now.checked_add(delay).is_none())
-    }
-
-    /// The timeout of an attempt after the edit.
-    pub fn timeout(&self, before: Option<Duration>) -> Option<Duration> {
-        match self.timeout {
-            None => before,
-            Some(Timeout::None) => None,
-            Some(Timeout::After(timeout)) => Some(timeout),
-        }
-    }
-
-    /// The exit codes that are retried after the edit. Fails if the two lists contradict each other.
-    pub fn retry(&self, before: &RetryRules) -> Result<RetryRules, EditError> {
-        let rules = RetryRules::new(
-            self.retry_on.unwrap_or(before.retry_on),
-            self.no_retry_on.unwrap_or(before.no_retry_on),
-        );
-        Ok(rules.map_err(RequestError::from)?)
-    }
-
-    /// The variables after the edit.
-    pub fn env(&self, before: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-        let mut env = before.clone();
-        env.retain(|name, _| !self.unset_env.contains(name));
-        env.extend(self.env.clone());
-        env
+        matches!(self.start(), Some(Start::After(delay)) if now.checked_add(delay).is_none())
     }
 }
 
 /// Refuses to change fields that other jobs and callers rely on.
-fn refuse_fixed(request: &JobRequest) -> Result<(), EditError> {
+fn refuse_fixed(spec: &JobSpec) -> Result<(), EditError> {
     let fixed = [
-        ("id", request.id.is_some()),
-        ("depends_on", !request.depends_on.is_empty()),
-        ("unique_key", request.unique_key.is_some()),
-        ("unique_for", request.unique_for.is_some()),
+        ("id", spec.id.is_some()),
+        ("depends_on", !spec.depends_on.is_empty()),
+        ("unique_key", spec.unique_key.is_some()),
+        ("unique_for", spec.unique_for.is_some()),
     ];
     match fixed.into_iter().find(|(_, is_given)| *is_given) {
         Some((field, _)) => Err(fixed_field(field)),
@@ -204,29 +184,15 @@ pub fn fixed_field(field: &'static str) -> EditError {
     EditError::Fixed { field, why }
 }
 
-fn retries(request: &JobRequest) -> Result<Option<u32>, RequestError> {
-    match (request.max_retries, request.max_attempts) {
-        (Some(_), Some(_)) => Err(RequestError::BothRetries),
-        (retries, None) => Ok(retries),
-        (None, Some(attempts)) => Ok(Some(attempts.saturating_sub(1))),
-    }
-}
-
-fn start(request: &JobRequest) -> Result<Option<Start>, RequestError> {
-    match (request.run_at, request.delay) {
-        (Some(_), Some(_)) => Err(RequestError::BothTimes),
-        (Some(at), None) => Ok(Some(Start::At(at))),
-        // A delay of zero means no start time.
-        (None, Some(Duration::ZERO)) => Ok(Some(Start::Now)),
-        (None, Some(delay)) => Ok(Some(Start::After(delay))),
-        (None, None) => Ok(None),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::job::LatestAttempt;
     use crate::job::life::{CancelReason, DeadReason, Lease, Losses, StateName};
+    use crate::job::options::JobOptions;
+    use crate::job::retry_rules::{ExitCodes, RetryRules};
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
     const LATER: Timestamp = Timestamp::from_millis(2_000_000);
@@ -241,6 +207,41 @@ mod tests {
             failures: 1,
             losses: Losses::default(),
         }
+    }
+
+    /// A job with every field that an edit can change.
+    fn job() -> Job {
+        let spec = r#"{"command":"true","queue":"q","priority":3,"timeout":5,"cwd":"/","env":{"A":"1"},"tags":["x"],
+            "backoff":{"delay":1},"depends_on":["b"],"on_dependency_failure":"run","unique_key":"k","unique_for":"1h",
+            "limits":{"pids":9},"retry_on":[1,75],"no_retry_on":[2]}"#;
+        let spec: JobSpec = serde_json::from_str(spec).expect("a spec");
+        Job {
+            options: spec.options().expect("valid options"),
+            id: "a".parse().expect("valid id"),
+            number: 1,
+            queue: spec.queue.expect("a queue"),
+            command: spec.command.expect("a command"),
+            priority: spec.priority.expect("a priority"),
+            life: Life { run_at: Some(LATER), ..life(State::Failed) },
+            created_at: NOW,
+            updated_at: NOW,
+            timeout: spec.timeout.and_then(Timeout::span),
+            cwd: spec.cwd,
+            tags: spec.tags,
+            depends_on: spec.depends_on,
+            unique_key: spec.unique_key,
+            batch: None,
+            latest: LatestAttempt::default(),
+        }
+    }
+
+    fn set(fields: &str) -> Edit {
+        let fields = serde_json::from_str(fields).expect("an object");
+        Edit { set: JobSpec::from_fields(fields).expect("valid fields"), ..Edit::default() }
+    }
+
+    fn reset(fields: &[&'static str]) -> Edit {
+        Edit { reset: fields.to_vec(), ..Edit::default() }
     }
 
     fn states() -> [State; 7] {
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn only_processing_and_completed_jobs_cannot_be_edited() {
-        let edit = Edit { max_retries: Some(9), ..Edit::default() };
+        let edit = set(r#"{"max_retries":9}"#);
         for state in states() {
             let before = life(state.clone());
             match edit.life(&before, NOW) {
@@ -278,17 +279,20 @@ mod tests {
     #[test]
     fn a_new_start_time_sets_when_the_job_is_due_and_a_past_one_means_now() {
         let before = life(State::Failed);
-        for (start, run_at, due_at) in [
-            (Start::At(LATER), Some(LATER), LATER),
-            (Start::At(Timestamp::EPOCH), Some(Timestamp::EPOCH), NOW),
-            (Start::After(Duration::from_secs(1_000)), Some(LATER), LATER),
-            (Start::Now, None, NOW),
+        for (edit, run_at, due_at) in [
+            (set(&format!(r#"{{"run_at":"{LATER}"}}"#)), Some(LATER), LATER),
+            (set(r#"{"run_at":"1970-01-01T00:00:00Z"}"#), Some(Timestamp::EPOCH), NOW),
+            (set(r#"{"delay":1000}"#), Some(LATER), LATER),
+            (set(r#"{"delay":0}"#), None, NOW),
+            (reset(&["run_at"]), None, NOW),
         ] {
-            let edited = Edit { start: Some(start), ..Edit::default() }.life(&before, NOW);
-            assert_eq!(edited, Ok(Some(Life { run_at, due_at, ..before.clone() })), "{start:?}");
+            let edited = edit.life(&before, NOW);
+            assert_eq!(edited, Ok(Some(Life { run_at, due_at, ..before.clone() })), "{edit:?}");
         }
-        let out_of_range = Edit { start: Some(Start::After(Duration::MAX)), ..Edit::default() };
+        let delay = Some(Duration::MAX);
+        let out_of_range = Edit { set: JobSpec { delay, ..JobSpec::default() }, ..Edit::default() };
         assert_eq!(out_of_range.life(&before, NOW), Ok(None));
+        assert!(out_of_range.is_too_late(NOW));
     }
 
     #[test]
@@ -299,22 +303,22 @@ mod tests {
             (r#"{"command":"c","unique_key":"k"}"#, "unique_key"),
             (r#"{"command":"c","unique_key":"k","unique_for":"1h"}"#, "unique_key"),
         ] {
-            let request: JobRequest = serde_json::from_str(json).expect(json);
-            assert_eq!(Edit::from_request(request, Vec::new()), Err(fixed_field(field)), "{json}");
+            let spec: JobSpec = serde_json::from_str(json).expect(json);
+            assert_eq!(Edit::new(spec.clone(), Vec::new(), Vec::new()), Err(fixed_field(field)), "{json}");
+            assert_eq!(Edit::between(&job(), spec), Err(fixed_field(field)), "{json}");
         }
-        assert!(Edit::from_request(JobRequest::default(), Vec::new()).is_ok_and(|edit| edit.is_empty()));
+        assert!(Edit::new(JobSpec::default(), Vec::new(), Vec::new()).is_ok_and(|edit| edit.is_empty()));
     }
 
     #[test]
     fn exit_code_lists_are_kept_replaced_or_removed_and_must_not_overlap() {
         let codes = |text: &str| text.parse::<ExitCodes>().ok();
-        let before = RetryRules { retry_on: codes("1,2"), no_retry_on: codes("3") };
-        let other = Edit { retry_on: Some(codes("4")), ..Edit::default() };
-        assert_eq!(other.retry(&before), Ok(RetryRules { retry_on: codes("4"), ..before }));
-        let neither = Edit { retry_on: Some(None), no_retry_on: Some(None), ..Edit::default() };
-        assert_eq!(neither.retry(&before), Ok(RetryRules::default()));
-        let both = Edit { retry_on: Some(codes("3,4")), ..Edit::default() };
-        assert!(matches!(both.retry(&before), Err(EditError::Request(RequestError::ExitCodes(_)))));
+        let rules = |edit: Edit| edit.apply(&job()).map(|job| job.options.retry());
+        let before = job().options.retry();
+        assert_eq!(before, RetryRules { retry_on: codes("1,75"), no_retry_on: codes("2") });
+        assert_eq!(rules(set(r#"{"retry_on":[4]}"#)), Ok(RetryRules { retry_on: codes("4"), ..before }));
+        assert_eq!(rules(reset(&["retry_on", "no_retry_on"])), Ok(RetryRules::default()));
+        assert!(matches!(rules(set(r#"{"retry_on":[2,4]}"#)), Err(EditError::Spec(SpecError::ExitCodes(_)))));
     }
 
     #[test]
@@ -322,12 +326,58 @@ mod tests {
         let env = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
-        let edit =
-            Edit { env: env(&[("A", "2"), ("C", "3")]), unset_env: vec!["B".to_owned()], ..Edit::default() };
-        assert_eq!(
-            edit.env(&env(&[("A", "1"), ("B", "1"), ("D", "4")])),
-            env(&[("A", "2"), ("C", "3"), ("D", "4")])
-        );
+        let before = Job {
+            options: JobOptions { env: env(&[("A", "1"), ("B", "1"), ("D", "4")]), ..JobOptions::default() },
+            ..job()
+        };
+        let edit = Edit { unset_env: vec!["B".to_owned()], ..set(r#"{"env":{"A":"2","C":"3"}}"#) };
+        let after = edit.apply(&before).expect("valid");
+        assert_eq!(after.options.env, env(&[("A", "2"), ("C", "3"), ("D", "4")]));
         assert_eq!(edit.fields(), ["env"]);
+    }
+
+    #[test]
+    fn a_description_without_changes_is_no_edit() {
+        let described = serde_json::to_string(&JobSpec::editable(&job())).expect("JSON");
+        let edited = serde_json::from_str(&described).expect("a job");
+        assert_eq!(Edit::between(&job(), edited), Ok(Edit::default()), "{described}");
+    }
+
+    #[test]
+    fn fields_that_a_description_leaves_out_return_to_their_defaults() {
+        let plain = serde_json::from_str(r#"{"command":"true","delay":0}"#).expect("a job");
+        let edit = Edit::between(&job(), plain).expect("valid");
+        let changed = [
+            "queue",
+            "priority",
+            "timeout",
+            "run_at",
+            "backoff",
+            "on_dependency_failure",
+            "tags",
+            "limits",
+            "retry_on",
+            "no_retry_on",
+        ];
+        assert_eq!(edit.fields(), changed);
+        let after = edit.apply(&job()).expect("valid");
+        let options = JobOptions {
+            env: job().options.env,
+            unique_for: job().options.unique_for,
+            ..JobOptions::default()
+        };
+        let expected = Job {
+            queue: QueueName::default_queue(),
+            priority: 0,
+            timeout: None,
+            tags: Vec::new(),
+            options,
+            ..job()
+        };
+        assert_eq!(after, expected);
+        let life = edit.life(&job().life, NOW).expect("editable").expect("in range");
+        assert_eq!((life.run_at, life.max_retries), (None, 2));
+        let again = serde_json::from_str(r#"{"command":"true","delay":0}"#).expect("a job");
+        assert_eq!(Edit::between(&Job { life, ..after }, again), Ok(Edit::default()));
     }
 }

@@ -7,12 +7,6 @@ use super::life::State;
 use crate::values::name::JobId;
 use crate::values::timestamp::Timestamp;
 
-impl Serialize for Timestamp {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 #[derive(Debug, Serialize)]
 pub struct JobJson<'a> {
     id: &'a str,

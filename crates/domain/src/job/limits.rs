@@ -1,13 +1,14 @@
 //! Resource limits of a job: memory, processors, processes, open files, and its nice value.
 //!
 //! A job, its queue and the settings can each set limits; field by field, the job's value comes first, then the queue's.
-//! In JSON limits are an object (`request/json/limits.rs` parses it); elsewhere `memory=512M,pids=100` is also accepted.
+//! In JSON limits are an object; elsewhere `memory=512M,pids=100` is also accepted.
 
 use std::fmt;
 use std::str::FromStr;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::json::{check, given, read_as_object, whole};
 use crate::text::nearest::nearest;
 use crate::values::size::{SizeError, format_size, parse_size};
 
@@ -27,16 +28,47 @@ pub const MAX_OPEN_FILES: i64 = 1 << 30;
 pub const FIELDS: [&str; 5] = ["memory", "cpu", "pids", "nice", "open_files"];
 
 /// A field that is `None` is unlimited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self", default)]
+#[serde(expecting = "an object such as {\"memory\":\"512M\",\"pids\":100}")]
 pub struct Limits {
     /// In bytes, for all processes of the job together.
+    #[serde(with = "memory", skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
     /// Concurrent processes and threads.
+    #[serde(deserialize_with = "whole::<1, MAX_PIDS, _, _>", skip_serializing_if = "Option::is_none")]
     pub pids: Option<u32>,
+    #[serde(deserialize_with = "whole::<MIN_NICE, MAX_NICE, _, _>", skip_serializing_if = "Option::is_none")]
     pub nice: Option<i32>,
     /// Per process.
+    #[serde(
+        deserialize_with = "whole::<MIN_OPEN_FILES, MAX_OPEN_FILES, _, _>",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub open_files: Option<u64>,
+}
+
+read_as_object!(Limits);
+
+/// A size in JSON.
+mod memory {
+    use serde::{Deserializer, Serialize, Serializer};
+
+    use super::check_memory;
+    use crate::json::{check, size_text};
+    use crate::values::size::{format_size, parse_size};
+
+    #[expect(clippy::ref_option, reason = "serde requires this signature")]
+    pub(super) fn serialize<S: Serializer>(bytes: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+        bytes.map(format_size).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+        let bytes = check(parse_size(&size_text(deserializer)?))?;
+        check(check_memory(bytes)).map(Some)
+    }
 }
 
 /// A number of processors, exact to a thousandth: 1.5 is one and a half.
@@ -131,9 +163,9 @@ impl Limits {
                 let number = value.parse().map_err(|_| LimitsError::Cpu(format!("`{value}`")))?;
                 self.cpu = Some(Cpu::new(number)?);
             }
-            "pids" => self.pids = Some(whole(field, value, 1, MAX_PIDS)?),
-            "nice" => self.nice = Some(whole(field, value, MIN_NICE, MAX_NICE)?),
-            _ => self.open_files = Some(whole(field, value, MIN_OPEN_FILES, MAX_OPEN_FILES)?),
+            "pids" => self.pids = Some(whole_number(field, value, 1, MAX_PIDS)?),
+            "nice" => self.nice = Some(whole_number(field, value, MIN_NICE, MAX_NICE)?),
+            _ => self.open_files = Some(whole_number(field, value, MIN_OPEN_FILES, MAX_OPEN_FILES)?),
         }
         Ok(())
     }
@@ -157,13 +189,30 @@ impl Cpu {
     }
 }
 
+impl Serialize for Cpu {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.processors().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cpu {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        check(Self::new(f64::deserialize(deserializer)?))
+    }
+}
+
 impl fmt::Display for Cpu {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.processors().fmt(out)
     }
 }
 
-fn whole<T: TryFrom<i64>>(field: &'static str, value: &str, min: i64, max: i64) -> Result<T, LimitsError> {
+fn whole_number<T: TryFrom<i64>>(
+    field: &'static str,
+    value: &str,
+    min: i64,
+    max: i64,
+) -> Result<T, LimitsError> {
     let number = value.parse().ok().filter(|number| (min..=max).contains(number));
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| LimitsError::NotInRange {
         field,
@@ -215,20 +264,6 @@ fn field(typed: &str) -> Result<&'static str, LimitsError> {
         .into_iter()
         .find(|field| *field == name)
         .ok_or_else(|| LimitsError::Unknown { typed: typed.to_owned(), nearest: nearest(typed, FIELDS) })
-}
-
-/// In the form that a job takes: only the fields that are set.
-impl Serialize for Limits {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        let memory = self.memory.map(format_size);
-        memory.iter().try_for_each(|memory| map.serialize_entry("memory", memory))?;
-        self.cpu.iter().try_for_each(|cpu| map.serialize_entry("cpu", &cpu.processors()))?;
-        self.pids.iter().try_for_each(|pids| map.serialize_entry("pids", pids))?;
-        self.nice.iter().try_for_each(|nice| map.serialize_entry("nice", nice))?;
-        self.open_files.iter().try_for_each(|files| map.serialize_entry("open_files", files))?;
-        map.end()
-    }
 }
 
 #[cfg(test)]

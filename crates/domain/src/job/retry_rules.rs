@@ -6,6 +6,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::json::{BoundedInteger, check};
+
 /// A set of non-zero exit codes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitCodes {
@@ -62,6 +66,21 @@ impl FromStr for ExitCodes {
         let code = |part: &str| part.trim().parse().map_err(|_| ExitCodesError::Malformed(part.to_owned()));
         let codes: Vec<u8> = text.split(',').map(code).collect::<Result<_, _>>()?;
         Self::new(codes)
+    }
+}
+
+/// A list of numbers.
+impl Serialize for ExitCodes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for ExitCodes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let codes: Vec<BoundedInteger<0, { u8::MAX as i64 }>> = Vec::deserialize(deserializer)?;
+        let codes: Result<Vec<u8>, _> = codes.into_iter().map(|code| u8::try_from(code.0)).collect();
+        check(Self::new(check(codes)?))
     }
 }
 

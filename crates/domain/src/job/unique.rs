@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::life::{Life, StateName};
+use crate::json::{read_as_text, span_text};
 use crate::values::span::{SpanError, format_span, parse_span};
 use crate::values::timestamp::Timestamp;
 
@@ -28,13 +29,6 @@ pub enum UniqueForError {
 }
 
 impl UniqueFor {
-    pub fn span(span: Duration) -> Result<Self, UniqueForError> {
-        if span.is_zero() {
-            return Err(UniqueForError::Zero);
-        }
-        Ok(Self::Span(span))
-    }
-
     /// When a key that is taken now expires; `None` if it is held until the job's state changes.
     pub fn held_until(self, now: Timestamp) -> Option<Timestamp> {
         match self {
@@ -76,7 +70,10 @@ impl FromStr for UniqueFor {
         match text {
             "started" => Ok(Self::Started),
             "finished" => Ok(Self::Finished),
-            span => Self::span(parse_span(span)?),
+            span => match parse_span(span)? {
+                Duration::ZERO => Err(UniqueForError::Zero),
+                span => Ok(Self::Span(span)),
+            },
         }
     }
 }
@@ -90,6 +87,8 @@ impl fmt::Display for UniqueFor {
         }
     }
 }
+
+read_as_text!(span_text: UniqueFor);
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 
 use super::policy::{OnOverlap, Policy, PolicyError};
 use super::when::WhenError;
-use crate::job::request::JobRequest;
+use crate::job::spec::JobSpec;
 use crate::text::nearest::nearest;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +30,7 @@ pub fn unknown_zone(typed: &str, known: &[String]) -> ScheduleError {
 }
 
 /// Refuses fields that make no sense for a recurring job.
-pub fn check_job(job: &JobRequest, policy: Policy) -> Result<(), ScheduleError> {
+pub fn check_job(job: &JobSpec, policy: Policy) -> Result<(), ScheduleError> {
     let refuse = |field, why| Err(ScheduleError::Field { field, why });
     if job.id.is_some() {
         return refuse("id", "each run gets its own id from the schedule's name and the time");
@@ -95,7 +95,7 @@ mod tests {
             (r#"{"command":"x","unique_key":"k"}"#, skip, None),
             (r#"{"command":"x","queue":"q","priority":3,"tags":["t"],"timeout":5}"#, queue, None),
         ] {
-            let job: JobRequest = serde_json::from_str(json).expect(json);
+            let job: JobSpec = serde_json::from_str(json).expect(json);
             let refused = check_job(&job, policy).err().map(|error| error.to_string());
             assert_eq!(refused.is_some(), field.is_some(), "{json}");
             assert!(refused.unwrap_or_default().contains(field.unwrap_or_default()), "{json}");

@@ -40,7 +40,7 @@ fn schedule(when: When, created_at: &str) -> Schedule {
     Schedule {
         name: "nightly".parse().expect("valid name"),
         when,
-        job: JobRequest::default(),
+        job: JobSpec::default(),
         policy: Policy::new(None, None, None).expect("valid defaults"),
         created_at,
         created_by: "tester".to_owned(),

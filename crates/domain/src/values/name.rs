@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::timestamp::Timestamp;
+use crate::json::{read_as_text, text};
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
@@ -67,6 +68,8 @@ macro_rules! name {
                 out.write_str(&self.0)
             }
         }
+
+        read_as_text!(text: $type);
     };
 }
 

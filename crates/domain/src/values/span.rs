@@ -91,6 +91,29 @@ pub fn rough_span(span: Duration) -> String {
     }
 }
 
+/// An optional duration as a field in JSON.
+pub(crate) mod field {
+    use std::time::Duration;
+
+    use serde::{Deserializer, Serialize, Serializer};
+
+    use crate::json::{check, span_text};
+
+    #[expect(clippy::ref_option, reason = "serde requires this signature")]
+    pub(crate) fn serialize<S: Serializer>(
+        span: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        span.map(super::format_span).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        check(super::parse_span(&span_text(deserializer)?)).map(Some)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,6 +10,8 @@ use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use jiff::fmt::temporal::{Pieces, PiecesOffset};
 
+use crate::json::{read_as_text, text};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
@@ -113,12 +115,7 @@ impl FromStr for Timestamp {
     }
 }
 
-impl<'de> serde::Deserialize<'de> for Timestamp {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+read_as_text!(text: Timestamp);
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,9 @@
 //! Sample deliveries for `hook test`.
 
-use std::collections::BTreeMap;
-
 use domain::hook::{BatchPayload, DlqPayload, JobResult, Payload, Subject, Trigger, WorkerPayload};
 use domain::job::life::{DeadReason, Life, State, StateName};
-use domain::job::limits::Limits;
-use domain::job::retry_rules::RetryRules;
-use domain::job::unique::UniqueFor;
-use domain::job::{Job, LatestAttempt, OnDependencyFailure};
+use domain::job::options::JobOptions;
+use domain::job::{Job, LatestAttempt};
 use domain::values::name::{JobIdSequence, QueueName};
 use domain::values::timestamp::Timestamp;
 use store::{Delivery, Hook};
@@ -68,16 +64,11 @@ fn sample_job(result: JobResult, queue: Option<QueueName>, now: Timestamp) -> Jo
         created_at: now,
         updated_at: now,
         timeout: None,
-        backoff: None,
-        limits: Limits::default(),
-        retry: RetryRules::default(),
         cwd: None,
-        env: BTreeMap::new(),
         tags: Vec::new(),
         depends_on: Vec::new(),
-        on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
-        unique_for: UniqueFor::default(),
+        options: JobOptions::default(),
         batch: None,
         latest: LatestAttempt {
             started_at: Some(now),

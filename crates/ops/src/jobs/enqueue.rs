@@ -9,7 +9,7 @@ use crate::OpError;
 
 use domain::job::NewJob;
 use domain::job::environment::Environment;
-use domain::job::request::{JobRequest, Origin, RequestError};
+use domain::job::spec::{JobSpec, Origin, SpecError};
 use domain::values::name::{BatchName, JobId, JobIdSequence};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
@@ -55,7 +55,7 @@ impl<'s> Enqueuer<'s> {
         !self.origin.if_absent
     }
 
-    pub fn resolve(&mut self, request: JobRequest) -> Result<NewJob, RequestError> {
+    pub fn resolve(&mut self, request: JobSpec) -> Result<NewJob, SpecError> {
         let (ids, now) = (&mut self.ids, self.now);
         request.resolve(&self.origin, || ids.next(now, fastrand::u64(..)))
     }
@@ -67,8 +67,8 @@ impl<'s> Enqueuer<'s> {
     }
 
     /// Stores all of these jobs, or none.
-    pub fn enqueue(&mut self, requests: Vec<JobRequest>) -> Result<Vec<EnqueueResult>, OpError> {
-        let jobs: Result<Vec<NewJob>, RequestError> =
+    pub fn enqueue(&mut self, requests: Vec<JobSpec>) -> Result<Vec<EnqueueResult>, OpError> {
+        let jobs: Result<Vec<NewJob>, SpecError> =
             requests.into_iter().map(|request| self.resolve(request)).collect();
         let jobs = jobs?;
         self.store.enqueue(&jobs).map_err(|error| with_ids(error, &jobs))

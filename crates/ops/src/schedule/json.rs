@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use domain::job::request::JobRequest;
+use domain::job::spec::JobSpec;
 use domain::schedule::{NEXT_RUNS, OnMissed, Run, Schedule, When};
 use domain::values::timestamp::Timestamp;
 
@@ -72,7 +72,7 @@ pub fn description(when: &When) -> String {
 }
 
 /// The requested job, with only the names of environment variables.
-fn job(request: &JobRequest) -> Value {
+fn job(request: &JobSpec) -> Value {
     let mut job = serde_json::to_value(request).expect("a request serializes to JSON");
     if let Value::Object(fields) = &mut job
         && let Some(Value::Object(env)) = fields.get("env")
@@ -84,7 +84,7 @@ fn job(request: &JobRequest) -> Value {
 }
 
 /// The fields of the requested job as text.
-pub fn job_facts(request: &JobRequest) -> Vec<(String, String)> {
+pub fn job_facts(request: &JobSpec) -> Vec<(String, String)> {
     let Value::Object(fields) = job(request) else {
         return Vec::new();
     };

@@ -4,11 +4,11 @@
 use std::fmt::Display;
 
 use domain::job::backoff::BackoffChoice;
-use domain::job::request::{
-    JobRequest, MAX_COMMAND_BYTES, MAX_CWD_BYTES, MAX_DEPENDENCIES, MAX_TAG_BYTES, MAX_TAGS,
-    MAX_UNIQUE_KEY_BYTES, Origin, RequestError, Timeout,
-};
 use domain::job::retry_rules::ExitCodesError;
+use domain::job::spec::{
+    JobSpec, MAX_COMMAND_BYTES, MAX_CWD_BYTES, MAX_DEPENDENCIES, MAX_TAG_BYTES, MAX_TAGS,
+    MAX_UNIQUE_KEY_BYTES, Origin, SpecError, Timeout,
+};
 use domain::job::{NewJob, OnDependencyFailure, Start};
 use domain::settings::{MAX_RETRIES, Settings};
 use domain::values::name::JobId;
@@ -78,8 +78,8 @@ pub const TOKENS: &[&str] = &[
 ];
 
 pub fn run(data: &[u8]) {
-    let read = serde_json::from_slice::<JobRequest>(data);
-    let in_array = serde_json::from_slice::<Vec<JobRequest>>(&[b"[", data, b"]"].concat());
+    let read = serde_json::from_slice::<JobSpec>(data);
+    let in_array = serde_json::from_slice::<Vec<JobSpec>>(&[b"[", data, b"]"].concat());
     match read {
         Ok(request) => {
             let value: Value = serde_json::from_slice(data).expect("a job is JSON");
@@ -94,7 +94,7 @@ pub fn run(data: &[u8]) {
 }
 
 /// Each field of the request is set exactly if the JSON contains it.
-fn check_presence(request: &JobRequest, object: &Map<String, Value>) {
+fn check_presence(request: &JobSpec, object: &Map<String, Value>) {
     for (field, is_given) in [
         ("command", request.command.is_some()),
         ("id", request.id.is_some()),
@@ -123,7 +123,7 @@ fn check_presence(request: &JobRequest, object: &Map<String, Value>) {
     assert_eq!(object["command"].as_str(), request.command.as_deref());
 }
 
-fn check_limits(request: &JobRequest) {
+fn check_limits(request: &JobSpec) {
     let command = request.command.as_deref().expect("a job has a command");
     assert!(!command.trim().is_empty() && command.len() <= MAX_COMMAND_BYTES);
     assert!(request.max_retries.is_none_or(|retries| retries <= MAX_RETRIES));
@@ -145,9 +145,9 @@ fn check_limits(request: &JobRequest) {
     assert!(!matches!(request.timeout, Some(Timeout::After(span)) if span.is_zero() || span > MAX_SPAN));
 }
 
-fn check_round_trip(request: &JobRequest) {
+fn check_round_trip(request: &JobSpec) {
     for json in [written(request), serde_json::to_value(request).expect("a job can be written")] {
-        let mut again: JobRequest = serde_json::from_value(json).expect("the written job is accepted");
+        let mut again: JobSpec = serde_json::from_value(json).expect("the written job is accepted");
         if let (Some(again), Some(before)) = (&mut again.backoff, request.backoff) {
             // The JSON parser may be off by the last bit of a float.
             again.base = nearly(again.base, before.base);
@@ -162,7 +162,7 @@ fn nearly(found: Option<f64>, expected: Option<f64>) -> Option<f64> {
     if (value - target).abs() <= target.abs() * 4.0 * f64::EPSILON { expected } else { found }
 }
 
-fn written(request: &JobRequest) -> Value {
+fn written(request: &JobSpec) -> Value {
     let text = |value: &dyn Display| Value::from(value.to_string());
     let fields = [
         ("command", request.command.as_deref().map(Value::from)),
@@ -220,7 +220,7 @@ fn given<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) -> Value {
 }
 
 /// Only combinations of fields that exclude each other are refused.
-fn check_resolved(request: &JobRequest) {
+fn check_resolved(request: &JobSpec) {
     let origin = Origin {
         settings: Settings::default(),
         cwd: Some("/here".into()),
@@ -235,22 +235,22 @@ fn check_resolved(request: &JobRequest) {
             assert!(!is_own_parent);
             check_job(request, &job, &generated);
         }
-        Err(RequestError::BothRetries) => {
+        Err(SpecError::BothRetries) => {
             assert!(request.max_retries.is_some() && request.max_attempts.is_some());
         }
-        Err(RequestError::BothTimes) => assert!(request.run_at.is_some() && request.delay.is_some()),
-        Err(RequestError::ExitCodes(ExitCodesError::InBoth(_))) => {
+        Err(SpecError::BothTimes) => assert!(request.run_at.is_some() && request.delay.is_some()),
+        Err(SpecError::ExitCodes(ExitCodesError::InBoth(_))) => {
             assert!(request.retry_on.is_some() && request.no_retry_on.is_some());
         }
-        Err(RequestError::DependsOnItself(_)) => assert!(is_own_parent),
-        Err(RequestError::NoUniqueKey) => {
+        Err(SpecError::DependsOnItself(_)) => assert!(is_own_parent),
+        Err(SpecError::NoUniqueKey) => {
             assert!(request.unique_key.is_none() && request.unique_for.is_some());
         }
         Err(error) => panic!("each field alone was accepted: {error}"),
     }
 }
 
-fn check_job(request: &JobRequest, job: &NewJob, generated: &JobId) {
+fn check_job(request: &JobSpec, job: &NewJob, generated: &JobId) {
     assert_eq!(&job.id, request.id.as_ref().unwrap_or(generated));
     assert_eq!(Some(&job.command), request.command.as_ref());
     assert!(job.max_retries <= MAX_RETRIES);

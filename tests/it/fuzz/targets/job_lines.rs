@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
-use domain::job::request::JobRequest;
+use domain::job::spec::JobSpec;
 use domain::settings::SettingKey;
 use domain::values::name::JobId;
 use ops::OpError;
@@ -65,7 +65,7 @@ fn open() -> (TempDir, Box<dyn Store>) {
 fn check(data: &[u8], store: &dyn Store) {
     let numbered = data.split(|byte| *byte == b'\n').zip(1_u64..);
     let lines: Vec<(&[u8], u64)> = numbered.filter(|(line, _)| !line.trim_ascii().is_empty()).collect();
-    let first_bad = lines.iter().find(|(line, _)| serde_json::from_slice::<JobRequest>(line).is_err());
+    let first_bad = lines.iter().find(|(line, _)| serde_json::from_slice::<JobSpec>(line).is_err());
     let mut progress = ProgressCounts::default();
     match lines::check(&mut enqueuer(store), data, LineFormat::Json, &mut progress) {
         Ok(total) => {

@@ -4,7 +4,7 @@ use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use store::{JobFilter, LeaseRef, Phase, ServedJobs};
 
-use crate::store::fixture::new_job::{JobSpec, job, job_id};
+use crate::store::fixture::new_job::{JobBuilder, job, job_id};
 use crate::store::fixture::{FAILURE, Fixture, every_store, serving};
 
 every_store!(
@@ -61,7 +61,7 @@ fn jobs_are_claimed_by_priority_then_due_time_then_enqueue_order(fixture: &Fixtu
 }
 
 /// Jobs with mixed queues, priorities and times.
-fn mixture(count: u64) -> impl Iterator<Item = JobSpec> {
+fn mixture(count: u64) -> impl Iterator<Item = JobBuilder> {
     (0..count).map(|n| {
         job(&format!("j{n}"))
             .queue(["a", "b", "c"][(n * 7 % 3) as usize])

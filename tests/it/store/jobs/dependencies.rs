@@ -5,7 +5,7 @@ use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
 use store::{Change, Conflict, EnqueueRefusal, JobFilter, JobVerb, Phase};
 
-use crate::store::fixture::new_job::{JobSpec, job, job_id};
+use crate::store::fixture::new_job::{JobBuilder, job, job_id};
 use crate::store::fixture::{FAILURE, Fixture, every_store};
 
 every_store!(
@@ -252,7 +252,7 @@ fn very_many_children_are_cancelled_without_a_worker(fixture: &Fixture) {
 fn a_very_long_chain_is_cancelled_to_its_end(fixture: &Fixture) {
     const LENGTH: usize = 3_000;
     let worker = fixture.worker("w");
-    let link = |n: usize| -> JobSpec {
+    let link = |n: usize| -> JobBuilder {
         let spec = job(&format!("j{n}")).max_retries(0);
         if n == 0 { spec } else { spec.after(&[&format!("j{}", n - 1)]) }
     };

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use domain::job::Start;
 use domain::job::edit::Edit;
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use domain::job::request::Timeout;
+use domain::job::spec::{JobSpec, Timeout};
 use store::{AfterEdit, Change, Conflict, JobFilter};
 
 use crate::store::fixture::new_job::{job, job_id, queue_name};
@@ -29,30 +28,39 @@ fn edit(fixture: &Fixture, id: &str, edit: &Edit) -> Change {
     fixture.store.edit(&job_id(id), edit, AfterEdit::Keep, ACTOR).expect("edit")
 }
 
-fn start(start: Start) -> Edit {
-    Edit { start: Some(start), ..Edit::default() }
+fn set(set: JobSpec) -> Edit {
+    Edit { set, ..Edit::default() }
+}
+
+/// Moves the start to this long from now.
+fn start(delay: Duration) -> Edit {
+    set(JobSpec { delay: Some(delay), ..JobSpec::default() })
+}
+
+fn priority(priority: i32) -> Edit {
+    set(JobSpec { priority: Some(priority), ..JobSpec::default() })
 }
 
 fn an_edit_changes_only_the_given_fields(fixture: &Fixture) {
     fixture.enqueue(job("a").tags(&["t"]).priority(3).unique_key("k"));
     let before = fixture.job("a");
     fixture.pass_secs(5);
-    let change = Edit {
+    let change = set(JobSpec {
         command: Some("other".to_owned()),
         timeout: Some(Timeout::After(Duration::from_secs(9))),
         env: [("A".to_owned(), "secret".to_owned())].into(),
-        ..Edit::default()
-    };
+        ..JobSpec::default()
+    });
     assert_eq!(edit(fixture, "a", &change), Change::Done(StateName::Pending));
     let after = fixture.job("a");
     assert_eq!(
-        (&*after.command, after.timeout, &*after.env["A"]),
+        (&*after.command, after.timeout, &*after.options.env["A"]),
         ("other", Some(Duration::from_secs(9)), "secret")
     );
     let mut expected = before;
     expected.command.clone_from(&after.command);
     (expected.timeout, expected.updated_at) = (after.timeout, fixture.now());
-    expected.env.clone_from(&after.env);
+    expected.options.env.clone_from(&after.options.env);
     assert_eq!(after, expected);
     let record = fixture.record("a");
     assert_eq!((&*record.events[0].event, &*record.events[0].by), ("edit", ACTOR));
@@ -62,8 +70,12 @@ fn an_edit_changes_only_the_given_fields(fixture: &Fixture) {
 fn priority_and_queue_change_the_claim_order(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("a"), job("b"), job("c")]);
-    edit(fixture, "c", &Edit { priority: Some(5), ..Edit::default() });
-    edit(fixture, "b", &Edit { queue: Some(queue_name("other")), priority: Some(-1), ..Edit::default() });
+    edit(fixture, "c", &priority(5));
+    edit(
+        fixture,
+        "b",
+        &set(JobSpec { queue: Some(queue_name("other")), priority: Some(-1), ..JobSpec::default() }),
+    );
     fixture.recount();
     assert_eq!(fixture.claim(&worker, 9), ["c", "a", "b"]);
     assert_eq!(fixture.job("b").queue, queue_name("other"));
@@ -72,13 +84,13 @@ fn priority_and_queue_change_the_claim_order(fixture: &Fixture) {
 fn a_new_start_time_moves_a_job_between_ready_and_scheduled(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("now"), job("later").delay_secs(100)]);
-    edit(fixture, "now", &start(Start::After(Duration::from_secs(50))));
-    edit(fixture, "later", &start(Start::Now));
+    edit(fixture, "now", &start(Duration::from_secs(50)));
+    edit(fixture, "later", &start(Duration::ZERO));
     assert_eq!(fixture.claim(&worker, 9), ["later"]);
     fixture.pass_secs(50);
     assert_eq!(fixture.run(&worker, FAILURE), "now");
     // The edit ends the wait for the backoff.
-    edit(fixture, "now", &start(Start::Now));
+    edit(fixture, "now", &start(Duration::ZERO));
     assert_eq!(fixture.run(&worker, Outcome::Success), "now");
     assert_eq!(fixture.exchange(&worker, &[], 0).next_due, None, "no entry remains in the old position");
 }
@@ -86,8 +98,8 @@ fn a_new_start_time_moves_a_job_between_ready_and_scheduled(fixture: &Fixture) {
 fn a_blocked_job_stays_blocked(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue_all([job("parent"), job("child").after(&["parent"])]);
-    edit(fixture, "child", &Edit { priority: Some(9), ..Edit::default() });
-    edit(fixture, "child", &start(Start::Now));
+    edit(fixture, "child", &priority(9));
+    edit(fixture, "child", &start(Duration::ZERO));
     assert_eq!(fixture.run(&worker, Outcome::Success), "parent");
     assert_eq!(fixture.run(&worker, Outcome::Success), "child");
 }
@@ -96,7 +108,7 @@ fn editing_a_running_or_completed_job_is_a_conflict(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
-    let change = Edit { priority: Some(9), ..Edit::default() };
+    let change = priority(9);
     let conflict = |state| Change::Conflict(Conflict::State(state));
     assert_eq!(edit(fixture, "a", &change), conflict(StateName::Processing));
     assert!(fixture.settle(&worker, &lease, Outcome::Success));
@@ -109,10 +121,11 @@ fn a_dead_job_is_edited_and_retried_in_one_step(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").max_retries(0));
     fixture.run(&worker, FAILURE);
-    let change = Edit { max_retries: Some(1), queue: Some(queue_name("other")), ..Edit::default() };
+    let change =
+        set(JobSpec { max_retries: Some(1), queue: Some(queue_name("other")), ..JobSpec::default() });
     assert_eq!(edit(fixture, "a", &change), Change::Done(StateName::Dead), "the job stays dead");
     assert_eq!(fixture.claim(&worker, 1), [""; 0]);
-    let change = Edit { priority: Some(2), ..Edit::default() };
+    let change = priority(2);
     let retried = fixture.store.edit(&job_id("a"), &change, AfterEdit::Retry, ACTOR).expect("edit");
     assert_eq!(retried, Change::Done(StateName::Pending));
     fixture.recount();
@@ -128,7 +141,7 @@ fn a_job_that_cannot_be_retried_is_not_edited_either(fixture: &Fixture) {
     fixture.cancel("a");
     fixture.enqueue(job("b").unique_key("k"));
     let before = fixture.record("a");
-    let change = Edit { priority: Some(2), ..Edit::default() };
+    let change = priority(2);
     let retried = fixture.store.edit(&job_id("a"), &change, AfterEdit::Retry, ACTOR).expect("edit");
     assert_eq!(retried, Change::Conflict(Conflict::KeyTaken { holder: job_id("b") }));
     assert_eq!(fixture.record("a"), before);
@@ -139,7 +152,7 @@ fn a_job_that_cannot_be_edited_is_not_retried_either(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").max_retries(0));
     fixture.run(&worker, FAILURE);
-    let change = start(Start::After(Duration::MAX));
+    let change = start(Duration::MAX);
     let retried = fixture.store.edit(&job_id("a"), &change, AfterEdit::Retry, ACTOR).expect("edit");
     assert_eq!(retried, Change::Conflict(Conflict::TooLate));
     assert_eq!(fixture.job("a").life.state.name(), StateName::Dead);
@@ -149,7 +162,7 @@ fn a_job_that_cannot_be_edited_is_not_retried_either(fixture: &Fixture) {
 
 fn an_edited_job_is_found_only_by_its_new_tags(fixture: &Fixture) {
     fixture.enqueue(job("a").tags(&["x", "y"]));
-    edit(fixture, "a", &Edit { tags: Some(vec!["y".to_owned(), "z".to_owned()]), ..Edit::default() });
+    edit(fixture, "a", &set(JobSpec { tags: vec!["y".to_owned(), "z".to_owned()], ..JobSpec::default() }));
     for (tag, found) in [("x", 0), ("y", 1), ("z", 1)] {
         let filter = JobFilter { tag: Some(tag.to_owned()), ..JobFilter::default() };
         assert_eq!(fixture.list_by(&filter, 9).len(), found, "{tag}");
@@ -163,8 +176,8 @@ fn a_job_moves_into_and_out_of_a_full_queue(fixture: &Fixture) {
     fixture.enqueue_all(["a", "b"].map(|id| job(id).queue("narrow").batch("all")));
     fixture.enqueue(job("c").batch("all").delay_secs(100));
     assert_eq!(fixture.claim(&worker, 9), ["a"], "the queue is full");
-    let to = |queue| Edit { queue: Some(queue_name(queue)), ..Edit::default() };
-    edit(fixture, "c", &Edit { start: Some(Start::Now), ..to("narrow") });
+    let to = |queue| set(JobSpec { queue: Some(queue_name(queue)), ..JobSpec::default() });
+    edit(fixture, "c", &Edit { reset: vec!["run_at"], ..to("narrow") });
     assert_eq!(fixture.claim(&worker, 9), [""; 0], "the queue is also full for a moved job");
     edit(fixture, "b", &to("wide"));
     fixture.recount();

@@ -7,13 +7,14 @@ use std::time::Duration;
 use domain::job::backoff::{BackoffChoice, Strategy};
 use domain::job::environment::Environment;
 use domain::job::life::{State, StateName};
+use domain::job::options::JobOptions;
 use domain::job::outcome::Outcome;
-use domain::job::retry_rules::RetryRules;
+use domain::job::unique::UniqueFor;
 use domain::job::{NewJob, OnDependencyFailure, Start};
 use domain::values::timestamp::Timestamp;
 use store::{Change, EnqueueRefusal, EnqueueResult, JobFilter};
 
-use crate::store::fixture::new_job::{JobSpec, job, job_id, queue_name};
+use crate::store::fixture::new_job::{JobBuilder, job, job_id, queue_name};
 use crate::store::fixture::{FAILURE, Fixture, every_store, settlement};
 
 every_store!(
@@ -41,21 +42,24 @@ fn full_job() -> NewJob {
         max_retries: 0,
         timeout: Some(Duration::from_millis(1_500)),
         start: Start::At(Timestamp::from_millis(5)),
-        backoff: Some(BackoffChoice {
-            strategy: Some(Strategy::Linear),
-            base: Some(1.5),
-            ..BackoffChoice::default()
-        }),
         depends_on: vec![job_id("p"), job_id("q")],
-        on_dependency_failure: OnDependencyFailure::Run,
         unique_key: Some("key".to_owned()),
-        unique_for: domain::job::unique::UniqueFor::default(),
         cwd: Some("/tmp/ä b".to_owned()),
-        env: BTreeMap::from([("NAME".to_owned(), "a=b".to_owned())]),
         environment: Some(environment()),
         tags: vec!["z".to_owned(), "a".to_owned()],
-        limits: "memory=1G,cpu=0.1,nice=-3".parse().expect("limits"),
-        retry: RetryRules { retry_on: "1,75".parse().ok(), no_retry_on: "2".parse().ok() },
+        options: JobOptions {
+            backoff: Some(BackoffChoice {
+                strategy: Some(Strategy::Linear),
+                base: Some(1.5),
+                ..BackoffChoice::default()
+            }),
+            env: BTreeMap::from([("NAME".to_owned(), "a=b".to_owned())]),
+            on_dependency_failure: OnDependencyFailure::Run,
+            unique_for: UniqueFor::Started,
+            limits: "memory=1G,cpu=0.1,nice=-3".parse().expect("limits"),
+            retry_on: "1,75".parse().ok(),
+            no_retry_on: "2".parse().ok(),
+        },
         if_absent: false,
         batch: None,
     }
@@ -78,13 +82,10 @@ fn every_field_of_a_job_is_stored(fixture: &Fixture) {
     assert_eq!(stored.life.run_at, Some(Timestamp::from_millis(5)));
     assert_eq!((stored.life.attempts, stored.life.failures), (0, 0));
     assert_eq!(stored.timeout, requested.timeout);
-    assert_eq!(stored.backoff, requested.backoff);
     assert_eq!(stored.depends_on, requested.depends_on);
-    assert_eq!(stored.on_dependency_failure, requested.on_dependency_failure);
     assert_eq!(stored.unique_key, requested.unique_key);
     assert_eq!(stored.cwd, requested.cwd);
-    assert_eq!(stored.env, requested.env);
-    assert_eq!((stored.limits, stored.retry), (requested.limits, requested.retry));
+    assert_eq!(stored.options, requested.options);
     assert_eq!(stored.tags, requested.tags, "in the given order");
     assert_eq!((stored.created_at, stored.updated_at), (fixture.now(), fixture.now()));
     assert_eq!(stored.latest.started_at, None);
@@ -102,7 +103,7 @@ fn a_claim_has_everything_needed_to_run_the_job(fixture: &Fixture) {
     assert_eq!(claim.command, requested.command);
     assert_eq!(claim.cwd, requested.cwd);
     assert_eq!(claim.environment.as_deref(), requested.environment.as_deref());
-    assert_eq!(claim.env, requested.env);
+    assert_eq!(claim.env, requested.options.env);
     assert_eq!(claim.timeout, requested.timeout);
 }
 
@@ -120,7 +121,7 @@ fn jobs_share_equal_environments(fixture: &Fixture) {
             in_environment("d", Some(environment())),
             in_environment("e", None),
         ]
-        .map(JobSpec::from),
+        .map(JobBuilder::from),
     );
     let worker = fixture.worker("w");
     let claimed = fixture.exchange(&worker, &[], 9).claimed;
@@ -148,7 +149,7 @@ fn the_answers_follow_the_order_of_the_jobs(fixture: &Fixture) {
 fn one_invalid_job_refuses_all_jobs(fixture: &Fixture) {
     fixture.enqueue("taken");
     let before = fixture.record("taken");
-    let cases: [(Vec<JobSpec>, usize, EnqueueRefusal); 7] = [
+    let cases: [(Vec<JobBuilder>, usize, EnqueueRefusal); 7] = [
         (vec![job("a"), job("taken")], 1, EnqueueRefusal::IdTaken(job_id("taken"))),
         (vec![job("a"), job("b"), job("a")], 2, EnqueueRefusal::IdTaken(job_id("a"))),
         (

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert_eq, proptest};
 use store::{Change, Conflict, EnqueueResult};
 
-use crate::store::fixture::new_job::{JobSpec, job, job_id};
+use crate::store::fixture::new_job::{JobBuilder, job, job_id};
 use crate::store::fixture::{FAILURE, Fixture, every_store};
 
 every_store!(
@@ -26,7 +26,7 @@ every_store!(
 
 const MINUTE: UniqueFor = UniqueFor::Span(Duration::from_secs(60));
 
-fn unique(id: &str, unique_for: UniqueFor) -> JobSpec {
+fn unique(id: &str, unique_for: UniqueFor) -> JobBuilder {
     job(id).unique_key("k").unique_for(unique_for).max_retries(0)
 }
 
@@ -157,7 +157,7 @@ fn unique_for_is_stored(fixture: &Fixture) {
     for kind in [MINUTE, UniqueFor::Started, UniqueFor::Finished] {
         let id = format!("j-{kind}");
         fixture.enqueue(job(&id).unique_key(&id).unique_for(kind));
-        assert_eq!(fixture.job(&id).unique_for, kind);
+        assert_eq!(fixture.job(&id).options.unique_for, kind);
     }
 }
 

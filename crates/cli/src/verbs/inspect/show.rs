@@ -64,7 +64,7 @@ fn write_facts(out: &mut impl Write, record: &JobRecord, now: Timestamp) -> Resu
 
 /// The properties of a job that are set, the most important first.
 fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
-    let life = &job.life;
+    let (life, options) = (&job.life, &job.options);
     let mut facts = vec![("command", job.command.clone()), ("queue", job.queue.to_string())];
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     say("priority", (job.priority != 0).then(|| job.priority.to_string()));
@@ -78,16 +78,16 @@ fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
     say("started", job.latest.started_at.map(|at| moment(at, now)));
     say("finished", life.state.finished_at().map(|at| moment(at, now)));
     say("timeout", job.timeout.map(format_span));
-    say("limits", (!job.limits.is_none()).then(|| job.limits.to_string()));
-    say("retry on", job.retry.retry_on.map(|codes| codes.to_string()));
-    say("no retry on", job.retry.no_retry_on.map(|codes| codes.to_string()));
+    say("limits", (!options.limits.is_none()).then(|| options.limits.to_string()));
+    say("retry on", options.retry_on.map(|codes| codes.to_string()));
+    say("no retry on", options.no_retry_on.map(|codes| codes.to_string()));
     say("cwd", job.cwd.clone());
-    say("env", list(job.env.keys().map(String::as_str)));
+    say("env", list(options.env.keys().map(String::as_str)));
     say("tags", list(job.tags.iter().map(String::as_str)));
     say("depends on", list(job.depends_on.iter().map(JobId::as_str)));
     say(
         "if those fail",
-        (job.on_dependency_failure == OnDependencyFailure::Run).then(|| "run anyway".to_owned()),
+        (options.on_dependency_failure == OnDependencyFailure::Run).then(|| "run anyway".to_owned()),
     );
     say("unique key", unique_key(job));
     say("batch", job.batch.as_ref().map(ToString::to_string));
@@ -104,7 +104,7 @@ fn origin(record: &JobRecord, now: Timestamp) -> Option<(&'static str, String)> 
 
 fn unique_key(job: &Job) -> Option<String> {
     let key = job.unique_key.as_ref()?;
-    Some(match job.unique_for {
+    Some(match job.options.unique_for {
         UniqueFor::Started => format!("{key} (until it has started)"),
         UniqueFor::Finished => key.clone(),
         UniqueFor::Span(span) => format!("{key} (for {} after enqueuing)", format_span(span)),

@@ -12,7 +12,7 @@ use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::verbs::manage::change::find;
 
-use domain::job::request::JobRequest;
+use domain::job::spec::JobSpec;
 use domain::text::shell::quote_words;
 use domain::values::name::{BatchName, QueueName};
 use ops::OpError;
@@ -68,8 +68,8 @@ pub(crate) struct Args {
 
 /// Where the jobs come from.
 enum Input {
-    One(Box<JobRequest>),
-    Batch(Vec<JobRequest>),
+    One(Box<JobSpec>),
+    Batch(Vec<JobSpec>),
     File(PathBuf),
     Stream,
     Each(PathBuf, Box<EachSpec>),
@@ -157,8 +157,8 @@ fn resolve(args: Args) -> Result<Input, Failure> {
     let has_flags = flags != JobFlags::default();
     let job = one_word(job)?;
     match (job, file, command, words.is_empty()) {
-        (None, None, Some(command), true) => Ok(one(flags.into_request(command)?)),
-        (None, None, None, false) => Ok(one(flags.into_request(quote_words(&words))?)),
+        (None, None, Some(command), true) => Ok(one(flags.into_spec(command)?)),
+        (None, None, None, false) => Ok(one(flags.into_spec(quote_words(&words))?)),
         (None, None, None, true) => Err(Failure::usage("no job given")
             .with_hint("try `queuectl enqueue -- echo hi`; --help shows the other forms")),
         (None, Some(file), None, true) if !has_flags => {
@@ -181,7 +181,7 @@ fn resolve_each(args: Args) -> Result<Input, Failure> {
         return Err(Failure::usage("--each needs a command")
             .with_hint("write `queuectl enqueue --each FILE -- COMMAND {}`"));
     }
-    let request = flags.into_request(quote_words(&words))?;
+    let request = flags.into_spec(quote_words(&words))?;
     if request.id.is_some() {
         return Err(Failure::usage("--id cannot be combined with --each, which makes many jobs"));
     }
@@ -198,7 +198,7 @@ fn one_word(mut typed: Vec<String>) -> Result<Option<String>, Failure> {
     Ok(typed.pop())
 }
 
-fn one(request: JobRequest) -> Input {
+fn one(request: JobSpec) -> Input {
     Input::One(Box::new(request))
 }
 

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::slot_loan::SlotLoan;
-use domain::job::request::JobRequest;
+use domain::job::spec::JobSpec;
 use domain::text::shell::quote_words;
 use domain::values::name::QueueName;
 use follow::{EarlyExit, Run};
@@ -90,7 +90,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     }
 }
 
-fn resolve(args: Args) -> Result<JobRequest, Failure> {
+fn resolve(args: Args) -> Result<JobSpec, Failure> {
     let Args { words, mut flags, .. } = args;
     let command = match (flags.command.take(), words.is_empty()) {
         (Some(command), true) => command,
@@ -103,7 +103,7 @@ fn resolve(args: Args) -> Result<JobRequest, Failure> {
                 .with_hint("use either --command or words after --"));
         }
     };
-    let mut request = flags.into_request(command)?;
+    let mut request = flags.into_spec(command)?;
     if request.max_attempts.is_none() {
         // The caller waits for the result, so a failure is not retried by default.
         request.max_retries = request.max_retries.or(Some(0));

@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use super::lines::{NumberedRequest, read_line};
 use crate::OpError;
-use domain::job::request::{JobRequest, check_command};
+use domain::job::spec::{JobSpec, check_command};
 use domain::job::template::{Template, TemplateError};
 
 /// How a line becomes a job.
@@ -15,7 +15,7 @@ pub struct EachSpec {
     /// Whether the file is CSV whose first row names the columns.
     pub is_csv: bool,
     /// The fields that all the jobs share.
-    pub request: JobRequest,
+    pub request: JobSpec,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -62,8 +62,7 @@ impl<'e> EachCommands<'e> {
             let text = text.strip_suffix('\n').unwrap_or(text);
             let text = text.strip_suffix('\r').unwrap_or(text);
             if let Some(command) = self.command(text)? {
-                let request =
-                    JobRequest { command: Some(check_command(command)?), ..self.each.request.clone() };
+                let request = JobSpec { command: Some(check_command(command)?), ..self.each.request.clone() };
                 return Ok(Some(NumberedRequest { line: number, request }));
             }
         }

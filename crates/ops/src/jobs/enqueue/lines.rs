@@ -12,7 +12,7 @@ use super::each::{EachCommands, EachSpec};
 use super::{Enqueuer, with_ids};
 use crate::OpError;
 use domain::job::NewJob;
-use domain::job::request::{JobRequest, check_depends_on};
+use domain::job::spec::{JobSpec, check_depends_on};
 use domain::values::name::JobId;
 use store::{EnqueueError, EnqueueRefusal, EnqueueResult, RefusedJob};
 
@@ -144,7 +144,7 @@ pub fn dry_run(
 /// A request and its line number.
 pub(crate) struct NumberedRequest {
     pub(crate) line: u64,
-    pub(crate) request: JobRequest,
+    pub(crate) request: JobSpec,
 }
 
 struct BadLine {
@@ -209,7 +209,7 @@ fn store_chunk(
 /// holds the ids of this line and the following ones.
 fn resolve(
     enqueuer: &mut Enqueuer<'_>,
-    request: &JobRequest,
+    request: &JobSpec,
     later: &mut HashSet<&JobId>,
     substitutes: &HashMap<JobId, JobId>,
 ) -> Result<NewJob, OpError> {

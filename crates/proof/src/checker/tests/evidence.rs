@@ -9,10 +9,9 @@ use crate::ledger::{CommandEnd, LedgerEvent, Line};
 use crate::notifications::Notification;
 use crate::plan::{JobPlan, Request};
 use domain::job::life::{Life, Losses, State, StateName};
-use domain::job::limits::Limits;
+use domain::job::options::JobOptions;
 use domain::job::outcome::Outcome;
-use domain::job::retry_rules::RetryRules;
-use domain::job::{Attempt, Ending, Job, JobRecord, LatestAttempt, OnDependencyFailure, Usage, WorkerHome};
+use domain::job::{Attempt, Ending, Job, JobRecord, LatestAttempt, Usage, WorkerHome};
 use domain::values::timestamp::Timestamp;
 
 pub(super) fn evidence() -> Evidence {
@@ -171,16 +170,11 @@ pub(super) fn completed(id: &str) -> JobEvidence {
         created_at: now,
         updated_at: now,
         timeout: None,
-        backoff: None,
         cwd: None,
-        env: BTreeMap::new(),
         tags: Vec::new(),
         depends_on: Vec::new(),
-        on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
-        limits: Limits::default(),
-        retry: RetryRules::default(),
-        unique_for: domain::job::unique::UniqueFor::default(),
+        options: JobOptions::default(),
         batch: None,
         latest: LatestAttempt::default(),
     };

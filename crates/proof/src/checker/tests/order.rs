@@ -12,7 +12,7 @@ use crate::plan::Request;
 use domain::job::Attempt;
 use domain::job::life::{DeadReason, State, StateName};
 use domain::job::outcome::Outcome;
-use domain::job::request::JobRequest;
+use domain::job::spec::JobSpec;
 use domain::schedule::{OnMissed, OnOverlap, Policy, Schedule, When};
 use domain::values::name::BatchName;
 use domain::values::timestamp::Timestamp;
@@ -30,7 +30,7 @@ fn claimed(number: u32, outcome: Outcome, at: Timestamp) -> Attempt {
 
 /// A schedule that fires every second from the epoch and was removed after its second run.
 fn schedule() -> ScheduleEvidence {
-    let job: JobRequest = serde_json::from_str(r#"{"command":"true"}"#).expect("a job");
+    let job: JobSpec = serde_json::from_str(r#"{"command":"true"}"#).expect("a job");
     let policy = Policy { on_missed: OnMissed::Once, missed_limit: 1, on_overlap: OnOverlap::Queue };
     let schedule = Schedule {
         name: "tick".parse().expect("a name"),

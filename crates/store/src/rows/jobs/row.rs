@@ -1,13 +1,13 @@
 //! Reading rows of `jobs` into domain values.
 
 use crate::StoreError;
-use crate::options::JobOptions;
 use crate::rows::keys::{BatchKey, JobSeq, QueueKey, WorkerSeq};
 use crate::rows::tx::Tx;
 pub(crate) use crate::rows::value::malformed;
 use crate::rows::{Row, params};
 use domain::job::life::{CancelReason, DeadReason, Lease, Life, Losses, State, StateName};
 use domain::job::limits::Limits;
+use domain::job::options::JobOptions;
 use domain::job::{Job, LatestAttempt};
 use domain::values::name::{JobId, NameError};
 use domain::values::signal::Signal;
@@ -158,16 +158,11 @@ pub(crate) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job, StoreError> {
         created_at: row.get(27)?,
         updated_at: row.get(28)?,
         timeout: row.get(29)?,
-        backoff: known.options.backoff,
         cwd: row.get(30)?,
-        env: known.options.env,
         tags: strings(row.get(31)?)?,
         depends_on: ids.map_err(|error| malformed("depends_on", error))?,
-        on_dependency_failure: known.options.on_dependency_failure,
         unique_key: known.unique_key,
-        limits: known.options.limits,
-        retry: known.options.retry,
-        unique_for: known.options.unique_for,
+        options: known.options,
         batch: row.get(34)?,
         latest: known.latest,
     })

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::options::JobOptions;
 use crate::rows::jobs::row;
 use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
@@ -11,6 +10,7 @@ use crate::rows::value::malformed;
 use crate::rows::{Row, params};
 use crate::{Contradiction, DerivedData, StoreError};
 use domain::job::life::StateName;
+use domain::job::options::JobOptions;
 use domain::job::unique::UniqueFor;
 
 pub(crate) fn find(tx: &Tx<'_>) -> Result<Vec<Contradiction>, StoreError> {

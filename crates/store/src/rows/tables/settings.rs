@@ -66,7 +66,7 @@ pub(crate) fn policy(tx: &Tx<'_>, job: &JobRow) -> Result<Policy, StoreError> {
     Ok(Policy {
         backoff: job.options.backoff.unwrap_or_default().or(&settings.backoff),
         crash_limit: settings.crash_limit,
-        retry: job.options.retry,
+        retry: job.options.retry(),
         roll: fastrand::f64(),
     })
 }

@@ -10,7 +10,6 @@ use rusqlite::params;
 use super::waits::WaitGraph;
 use super::{attempts, batches, deliveries, hooks, schedules};
 use crate::StoreError;
-use crate::options::JobOptions;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::{environments, ready, unique_keys};
@@ -24,7 +23,8 @@ use crate::transfer::{
 };
 use domain::job::environment::Environment;
 use domain::job::life::{CancelReason, StateName};
-use domain::job::request::check_command;
+use domain::job::options::JobOptions;
+use domain::job::spec::check_command;
 use domain::values::name::{BatchName, JobId, NameError, QueueName};
 use domain::values::timestamp::Timestamp;
 

@@ -1,9 +1,6 @@
 //! Editing a job that is not running.
 
-use std::time::Duration;
-
 use super::retry;
-use crate::options::JobOptions;
 use crate::rows::jobs::ready;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, to_json};
@@ -11,13 +8,15 @@ use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tables::{events, queues};
 use crate::rows::tx::Tx;
+use crate::rows::views::find::find;
 use crate::{Change, Conflict, StoreError};
+use domain::job::Job;
 use domain::job::edit::Edit;
 use domain::job::life::{Life, WaitIndex};
 use domain::values::name::JobId;
 
 pub(crate) fn edit(tx: &mut Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
-    let Some(job) = row::by_id(tx, id)? else {
+    let (Some(job), Some(before)) = (row::by_id(tx, id)?, find(tx, id)?) else {
         return Ok(Change::NotFound);
     };
     let state = job.life.state.name();
@@ -26,14 +25,14 @@ pub(crate) fn edit(tx: &mut Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result
         Ok(None) => return Ok(Change::Conflict(Conflict::TooLate)),
         Err(_) => return Ok(Change::Conflict(Conflict::State(state))),
     };
-    let after = JobRow {
-        queue_id: edit.queue.as_ref().map_or(Ok(job.queue_id), |queue| queues::id(tx, queue))?,
-        priority: edit.priority.unwrap_or(job.priority),
-        life,
-        ..job.clone()
-    };
-    if !update(tx, &job, &after, edit)? {
+    let edited = edit.apply(&before).map_err(|error| row::malformed("job", error))?;
+    let after =
+        JobRow { queue_id: queues::id(tx, &edited.queue)?, priority: edited.priority, life, ..job.clone() };
+    if !update(tx, &job, &after, &edited)? {
         return Ok(Change::Conflict(Conflict::State(state)));
+    }
+    if before.tags != edited.tags {
+        replace_tags(tx, job.seq, &before.tags, &edited.tags)?;
     }
     update_place(tx, &job, &after)?;
     events::record(tx, Some(job.seq), "edit", by, Some(&edit.fields().join(", ")))?;
@@ -61,20 +60,7 @@ pub(crate) fn edit_and_retry(
 }
 
 /// The fence of every change: the row must still have the attempt and the state on which the decision was based.
-fn update(tx: &Tx<'_>, before: &JobRow, after: &JobRow, edit: &Edit) -> Result<bool, StoreError> {
-    let spec = SpecColumns::of(tx, before.seq)?;
-    if let Some(tags) = &edit.tags {
-        replace_tags(tx, before.seq, spec.tags.as_deref(), tags)?;
-    }
-    let options = JobOptions {
-        env: edit.env(&before.options.env),
-        backoff: edit.backoff.unwrap_or(before.options.backoff),
-        on_dependency_failure: edit.on_dependency_failure.unwrap_or(before.options.on_dependency_failure),
-        limits: edit.limits.unwrap_or(before.options.limits),
-        // The caller has checked that the rules do not contradict each other.
-        retry: edit.retry(&before.options.retry).unwrap_or(before.options.retry),
-        ..before.options.clone()
-    };
+fn update(tx: &Tx<'_>, before: &JobRow, after: &JobRow, edited: &Job) -> Result<bool, StoreError> {
     let Life { run_at, due_at, max_retries, .. } = &after.life;
     let changed = tx.execute(
         "update jobs
@@ -91,40 +77,19 @@ fn update(tx: &Tx<'_>, before: &JobRow, after: &JobRow, edit: &Edit) -> Result<b
             run_at,
             due_at,
             max_retries,
-            command: edit.command.as_ref().unwrap_or(&spec.command),
-            cwd: edit.cwd.as_ref().or(spec.cwd.as_ref()),
-            timeout: edit.timeout(spec.timeout),
-            tags: edit.tags.as_ref().map_or(spec.tags, |tags| to_json(tags)),
-            options: options.to_json(),
+            command: edited.command,
+            cwd: edited.cwd,
+            timeout: edited.timeout,
+            tags: to_json(&edited.tags),
+            options: edited.options.to_json(),
             now: tx.now,
         },
     )?;
     Ok(changed == 1)
 }
 
-/// The columns that no state change reads.
-struct SpecColumns {
-    command: String,
-    cwd: Option<String>,
-    timeout: Option<Duration>,
-    tags: Option<String>,
-}
-
-impl SpecColumns {
-    fn of(tx: &Tx<'_>, seq: JobSeq) -> Result<Self, StoreError> {
-        tx.one("select command, cwd, timeout_ms, tags from jobs where seq = :seq", named! { seq }, |row| {
-            Ok(Self {
-                command: row.get("command")?,
-                cwd: row.get("cwd")?,
-                timeout: row.get("timeout_ms")?,
-                tags: row.get("tags")?,
-            })
-        })
-    }
-}
-
-fn replace_tags(tx: &Tx<'_>, seq: JobSeq, before: Option<&str>, after: &[String]) -> Result<(), StoreError> {
-    for tag in row::strings(before)? {
+fn replace_tags(tx: &Tx<'_>, seq: JobSeq, before: &[String], after: &[String]) -> Result<(), StoreError> {
+    for tag in before {
         tx.execute("delete from job_tags where tag = :tag and seq = :seq", named! { tag, seq })?;
     }
     for tag in after {

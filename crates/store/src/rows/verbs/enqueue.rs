@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::options::JobOptions;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::row;
@@ -202,7 +201,7 @@ impl EnqueueCall {
             )?;
         }
         if let Some(key) = &job.unique_key {
-            unique_keys::take(tx, key, seq, job.unique_for)?;
+            unique_keys::take(tx, key, seq, job.options.unique_for)?;
         }
         tx.counters.enter(queue_id, ids.batch_id, StateName::Pending);
         match life.wait_index(tx.now) {
@@ -272,14 +271,6 @@ fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
 
 /// `false` if its id is taken.
 fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, ids: &RowIds) -> Result<bool, StoreError> {
-    let options = JobOptions {
-        backoff: job.backoff,
-        env: job.env.clone(),
-        on_dependency_failure: job.on_dependency_failure,
-        limits: job.limits,
-        retry: job.retry,
-        unique_for: job.unique_for,
-    };
     let depends_on: Vec<&str> = job.depends_on.iter().map(JobId::as_str).collect();
     let inserted = tx.execute(
         "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, max_retries, created_at,
@@ -304,7 +295,7 @@ fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, ids: &RowIds) -> Result<bo
         job.unique_key,
         to_json(&job.tags),
         to_json(&depends_on),
-        options.to_json(),
+        job.options.to_json(),
         ids.batch_id,
     ])?;
     Ok(inserted == 1)

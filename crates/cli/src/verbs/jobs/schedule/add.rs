@@ -10,7 +10,7 @@ use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::flags::whole_number::whole_number;
 use crate::render::text::rough;
-use domain::job::request::JobRequest;
+use domain::job::spec::JobSpec;
 use domain::schedule::{
     MAX_MISSED_LIMIT, NEXT_RUNS, OnMissed, OnOverlap, Policy, Schedule, ScheduleError, When,
 };
@@ -109,11 +109,11 @@ fn when(args: &Args) -> Result<When, Failure> {
     }
 }
 
-fn job(args: &mut Args) -> Result<JobRequest, Failure> {
+fn job(args: &mut Args) -> Result<JobSpec, Failure> {
     let mut flags = std::mem::take(&mut args.flags);
     match (flags.command.take(), args.words.is_empty()) {
-        (Some(command), true) => flags.into_request(command),
-        (None, false) => flags.into_request(quote_words(&args.words)),
+        (Some(command), true) => flags.into_spec(command),
+        (None, false) => flags.into_spec(quote_words(&args.words)),
         (None, true) => Err(Failure::usage("no command given").with_hint(
             "write it after --, as in `queuectl schedule add nightly --cron \"0 3 * * *\" -- make`",
         )),

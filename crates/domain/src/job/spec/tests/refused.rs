@@ -5,7 +5,7 @@ use proptest::prelude::{any, prop_oneof, proptest};
 use proptest::sample::select;
 use proptest::strategy::{Just, Strategy as Generator};
 
-use crate::job::request::tests::*;
+use crate::job::spec::tests::*;
 
 /// One value of each JSON type.
 const KINDS: [(&str, &str); 7] = [
@@ -286,8 +286,8 @@ fn nearly_requests() -> impl Generator<Value = String> {
         any::<String>().prop_map(|text| quoted(&text)),
         any::<String>(),
     ];
-    let member =
-        (select(&json::FIELDS[1..]), value).prop_map(|(field, value)| format!(r#","{field}":{value}"#));
+    let member = (select(&JobSpec::field_names()[1..]), value)
+        .prop_map(|(field, value)| format!(r#","{field}":{value}"#));
     let close = prop_oneof![9 => Just("}"), 1 => Just("")];
     (vec(member, 0..5), close)
         .prop_map(|(members, close)| format!(r#"{{"command":"true"{}{close}"#, members.concat()))
@@ -301,7 +301,7 @@ proptest! {
 
     #[test]
     fn parsing_any_bytes_does_not_panic(bytes in vec(any::<u8>(), 0..200)) {
-        let _ = serde_json::from_slice::<JobRequest>(&bytes);
+        let _ = serde_json::from_slice::<JobSpec>(&bytes);
     }
 
     #[test]

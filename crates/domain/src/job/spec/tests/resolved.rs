@@ -1,6 +1,6 @@
 //! How requests become jobs: fields that exclude each other, and defaults.
 
-use crate::job::request::tests::*;
+use crate::job::spec::tests::*;
 
 pub(super) fn origin() -> Origin {
     Origin {
@@ -21,7 +21,7 @@ pub(super) fn generated() -> JobId {
 }
 
 /// Resolves a JSON object with these members and a `command`.
-fn resolve(members: &str) -> Result<NewJob, RequestError> {
+fn resolve(members: &str) -> Result<NewJob, SpecError> {
     let json = format!(r#"{{{members},"command":"true"}}"#);
     let request = parse(&json).unwrap_or_else(|error| panic!("{json} was refused: {error}"));
     request.resolve(&origin(), generated)
@@ -32,26 +32,26 @@ fn fields_that_exclude_each_other_are_refused() {
     for (members, error, message) in [
         (
             r#""max_retries":3,"max_attempts":4"#,
-            RequestError::BothRetries,
+            SpecError::BothRetries,
             "give `max_retries` or `max_attempts`, not both",
         ),
         (
             r#""run_at":"2026-01-31T09:30:00Z","delay":0"#,
-            RequestError::BothTimes,
+            SpecError::BothTimes,
             "give `run_at` or `delay`, not both",
         ),
         (
             r#""id":"a","depends_on":["b","a"]"#,
-            RequestError::DependsOnItself(ids(["a"]).remove(0)),
+            SpecError::DependsOnItself(ids(["a"]).remove(0)),
             "job `a` cannot depend on itself",
         ),
-        (r#""unique_for":"started""#, RequestError::NoUniqueKey, "`unique_for` requires a `unique_key`"),
+        (r#""unique_for":"started""#, SpecError::NoUniqueKey, "`unique_for` requires a `unique_key`"),
     ] {
         assert_eq!(error.to_string(), message);
         assert_eq!(resolve(members), Err(error), "{members}");
     }
-    let empty = JobRequest::default().resolve(&origin(), generated);
-    assert_eq!(empty, Err(RequestError::NoCommand));
+    let empty = JobSpec::default().resolve(&origin(), generated);
+    assert_eq!(empty, Err(SpecError::NoCommand));
 }
 
 #[test]
@@ -64,17 +64,12 @@ fn missing_fields_are_filled_in_from_the_origin() {
         max_retries: 7,
         timeout: Some(Duration::from_secs(60)),
         start: Start::Now,
-        backoff: None,
         depends_on: Vec::new(),
-        on_dependency_failure: OnDependencyFailure::Cancel,
         unique_key: None,
-        unique_for: UniqueFor::default(),
         cwd: Some("/home".to_owned()),
-        env: BTreeMap::new(),
         environment: None,
         tags: Vec::new(),
-        limits: Limits::default(),
-        retry: RetryRules::default(),
+        options: JobOptions::default(),
         if_absent: false,
         batch: None,
     };
@@ -113,7 +108,7 @@ fn a_start_is_a_time_or_a_delay() {
 
 #[test]
 fn an_id_is_generated_only_if_none_was_given() {
-    let named = JobRequest { id: "a".parse().ok(), ..plain() };
+    let named = JobSpec { id: "a".parse().ok(), ..plain() };
     let job = named.resolve(&origin(), || panic!("it has an id"));
     assert_eq!(job.expect("valid request").id.as_str(), "a");
 }

@@ -4,7 +4,7 @@ mod refused;
 mod resolved;
 
 use crate::job::backoff::Strategy;
-use crate::job::request::*;
+use crate::job::spec::*;
 
 /// Each field with a valid value.
 const SAMPLES: [(&str, &str); 20] = [
@@ -30,12 +30,12 @@ const SAMPLES: [(&str, &str); 20] = [
     ("no_retry_on", "[1]"),
 ];
 
-fn parse(json: &str) -> Result<JobRequest, serde_json::Error> {
+fn parse(json: &str) -> Result<JobSpec, serde_json::Error> {
     serde_json::from_str(json)
 }
 
 /// The request with `true` as its command and one more field.
-fn accept(field: &str, value: &str) -> JobRequest {
+fn accept(field: &str, value: &str) -> JobSpec {
     let json = format!(r#"{{"command":"true","{field}":{value}}}"#);
     parse(&json).unwrap_or_else(|error| panic!("{json} was refused: {error}"))
 }
@@ -60,8 +60,8 @@ fn refuse_field(field: &str, value: &str) -> String {
     message
 }
 
-fn plain() -> JobRequest {
-    JobRequest { command: Some("true".to_owned()), ..JobRequest::default() }
+fn plain() -> JobSpec {
+    JobSpec { command: Some("true".to_owned()), ..JobSpec::default() }
 }
 
 fn ids<const N: usize>(names: [&str; N]) -> Vec<JobId> {
@@ -75,7 +75,7 @@ fn quoted(text: &str) -> String {
 #[test]
 fn every_field_has_a_sample_that_is_accepted() {
     let sampled = SAMPLES.iter().map(|(field, _)| *field);
-    assert!(sampled.eq(json::FIELDS));
+    assert!(sampled.eq(JobSpec::field_names().iter().copied()));
     for (field, value) in &SAMPLES[1..] {
         accept(field, value);
     }
@@ -96,7 +96,7 @@ fn all_fields_together_are_parsed() {
         "unique_for":"1h","cwd":"/srv","env":{"B":"2","A":""},"tags":["x","y"],
         "limits":{"pids":9},"retry_on":[75,1],"no_retry_on":[2],
         "backoff":{"strategy":"linear","delay":"2s","base":1.5,"max":60,"jitter":0.25}}"#;
-    let expected = JobRequest {
+    let expected = JobSpec {
         command: Some("make".to_owned()),
         id: "job1".parse().ok(),
         queue: "media".parse().ok(),
@@ -125,6 +125,31 @@ fn all_fields_together_are_parsed() {
         no_retry_on: "2".parse().ok(),
     };
     assert_eq!(parse(json).expect("valid"), expected);
+}
+
+/// Every field that a job can have, except those that exclude each other.
+const ALL_FIELDS: &str = r#"{"command":"echo \"hi\"","id":"a","queue":"q","priority":-3,"max_retries":0,
+    "timeout":"1m30s","run_at":"2026-01-31T09:30:00.000Z",
+    "backoff":{"strategy":"linear","delay":"1s500ms","base":1.5,"max":"5m","jitter":0.25},
+    "depends_on":["b","c"],"on_dependency_failure":"run","unique_key":"k","unique_for":"1h","cwd":"/tmp","env":{"A":"ä=b"},
+    "tags":["x","y"],"limits":{"memory":"512M","cpu":1.5,"pids":100,"nice":10,"open_files":1024},
+    "retry_on":[1,75],"no_retry_on":[2]}"#;
+
+#[test]
+fn specs_survive_a_round_trip() {
+    for json in [
+        ALL_FIELDS,
+        r#"{"command":"true"}"#,
+        r#"{"command":"true","max_attempts":4,"timeout":"none","delay":"250ms"}"#,
+        r#"{"command":"true","backoff":{"base":1e300}}"#,
+    ] {
+        let spec = parse(json).expect(json);
+        let written = serde_json::to_string(&spec).expect("a spec serialises to JSON");
+        assert_eq!(parse(&written).expect(&written), spec, "{written}");
+    }
+    let spec = parse(ALL_FIELDS).expect("a valid spec");
+    let plain = |json: &str| json.split_whitespace().collect::<String>();
+    assert_eq!(plain(&serde_json::to_string(&spec).expect("JSON")), plain(ALL_FIELDS));
 }
 
 #[test]
