@@ -2,6 +2,7 @@
 //! what it lacks: an error names its field, an unknown field gets the nearest known name, and a duplicate key, a `null`,
 //! or an array in place of an object is refused.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{
@@ -11,9 +12,9 @@ use serde::forward_to_deserialize_any;
 
 use crate::text::nearest::nearest;
 
-/// Implements serde for structs that derive it with `remote = "Self"`, so that they are read through [`Object`].
+/// Implements serde for a struct that derives it with `remote = "Self"`, so that it is read through [`Object`].
 macro_rules! read_as_object {
-    ($($type:ty),*) => {$(
+    ($type:ty, required: $required:expr) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 <$type>::serialize(self, serializer)
@@ -22,10 +23,10 @@ macro_rules! read_as_object {
 
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <$type>::deserialize($crate::json::Object { deserializer, required: None })
+                <$type>::deserialize($crate::json::Object { deserializer, required: $required })
             }
         }
-    )*};
+    };
 }
 
 /// Implements serde for types with a text form, which `read` takes from the JSON.
@@ -105,27 +106,57 @@ struct Fields<M> {
     current: &'static str,
 }
 
+impl<M> Fields<M> {
+    fn has(&self, at: usize) -> bool {
+        self.given & (1 << at) != 0
+    }
+}
+
 impl<'de, M: MapAccess<'de>> MapAccess<'de> for Fields<M> {
     type Error = M::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, M::Error> {
-        let position = |name: &str| self.known.iter().position(|field| *field == name);
-        let Some(name) = self.map.next_key::<String>()? else {
-            let missing =
-                self.required.filter(|(name, _)| position(name).is_none_or(|at| self.given & (1 << at) == 0));
+        let Some(at) = self.map.next_key_seed(FieldPosition(self.known))? else {
+            let is_given =
+                |name: &str| (0..).zip(self.known).any(|(at, field)| *field == name && self.has(at));
+            let missing = self.required.filter(|(name, _)| !is_given(name));
             return missing.map_or(Ok(None), |(_, message)| Err(M::Error::custom(message)));
         };
-        let at = position(&name).ok_or_else(|| M::Error::custom(unknown_field(&name, self.known)))?;
-        if self.given & (1 << at) != 0 {
-            return Err(M::Error::custom(format_args!("field `{name}` is given twice")));
+        self.current = self.known[at];
+        if self.has(at) {
+            return Err(M::Error::custom(format_args!("field `{}` is given twice", self.current)));
         }
         self.given |= 1 << at;
-        self.current = self.known[at];
-        seed.deserialize(self.current.into_deserializer()).map(Some)
+        // The derived code knows its fields by their position, too.
+        seed.deserialize((at as u64).into_deserializer()).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, M::Error> {
         self.map.next_value_seed(seed).map_err(|error| name_field(self.current, error))
+    }
+}
+
+/// Reads a key as the position of its field.
+struct FieldPosition(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for FieldPosition {
+    type Value = usize;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for FieldPosition {
+    type Value = usize;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("the name of a field")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<usize, E> {
+        let at = self.0.iter().position(|field| *field == name);
+        at.ok_or_else(|| E::custom(unknown_field(name, self.0)))
     }
 }
 
@@ -228,7 +259,7 @@ pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
 }
 
 /// The text of a duration, which may also be a number.
-pub(crate) fn span_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(crate) fn span_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>, D::Error> {
     deserializer.deserialize_any(NumberOrText {
         expected: "a duration such as 90, \"90s\" or \"1m30s\"",
         accepts_fractions: true,
@@ -236,7 +267,7 @@ pub(crate) fn span_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<St
 }
 
 /// The text of a size, which may also be a number of bytes.
-pub(crate) fn size_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(crate) fn size_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>, D::Error> {
     deserializer.deserialize_any(NumberOrText {
         expected: "a size such as \"512M\" or a number of bytes",
         accepts_fractions: false,
@@ -250,31 +281,35 @@ struct NumberOrText {
 }
 
 impl NumberOrText {
-    fn accept<E: Error>(self, number: Unexpected<'_>, text: String) -> Result<String, E> {
-        if self.accepts_fractions { Ok(text) } else { Err(E::invalid_type(number, &self)) }
+    fn accept<'de, E: Error>(self, number: Unexpected<'_>, text: String) -> Result<Cow<'de, str>, E> {
+        if self.accepts_fractions { Ok(text.into()) } else { Err(E::invalid_type(number, &self)) }
     }
 }
 
-impl Visitor<'_> for NumberOrText {
-    type Value = String;
+impl<'de> Visitor<'de> for NumberOrText {
+    type Value = Cow<'de, str>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.expected)
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<String, E> {
-        Ok(number.to_string())
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(number.to_string().into())
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<String, E> {
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
         self.accept(Unexpected::Signed(number), number.to_string())
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<String, E> {
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
         self.accept(Unexpected::Float(number), number.to_string())
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
-        Ok(text.to_owned())
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(text.to_owned().into())
     }
 }

@@ -1,5 +1,7 @@
 //! Help, version, and the form of errors.
 
+use domain::job::spec::JobSpec;
+
 use super::harness::Home;
 
 /// The verbs in a help text: under `Commands:`, or in groups under the usage of the whole.
@@ -224,6 +226,24 @@ fn quoted_input_is_truncated_in_errors() {
             let args = args.iter().copied().chain(json.then_some("--json"));
             let ran = home.run(args).fails(2);
             assert!(ran.stderr.len() < 5_000, "{} bytes of error", ran.stderr.len());
+        }
+    }
+}
+
+#[test]
+fn every_field_of_a_job_has_a_flag_and_every_editable_one_a_flag_of_edit() {
+    let home = Home::new();
+    for (verb, without) in [
+        (&["enqueue"][..], &[][..]),
+        (&["run"], &[]),
+        (&["schedule", "add"], &["id", "run_at", "delay", "depends_on", "on_dependency_failure"]),
+        (&["edit"], &["id", "depends_on", "unique_key", "unique_for"]),
+    ] {
+        let help = home.run(verb.iter().chain(&["--help"])).ok().stdout;
+        let has = |flag: &str| help.split([' ', ',', ']', '\n']).any(|word| word == flag);
+        for field in JobSpec::field_names() {
+            let flag = format!("--{}", field.replace('_', "-"));
+            assert_eq!(has(&flag), !without.contains(field), "{verb:?} {flag}");
         }
     }
 }

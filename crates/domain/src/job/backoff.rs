@@ -119,7 +119,7 @@ pub struct BackoffChoice {
     pub jitter: Option<f64>,
 }
 
-read_as_object!(BackoffChoice);
+read_as_object!(BackoffChoice, required: None);
 
 fn base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     check(check_base(f64::deserialize(deserializer)?)).map(Some)

@@ -120,6 +120,7 @@ impl Edit {
         })
     }
 
+    /// [`Self::new`] has refused two times.
     fn start(&self) -> Option<Start> {
         match self.set.start().ok().flatten() {
             // A delay of zero means no start time.
@@ -334,6 +335,18 @@ mod tests {
         let after = edit.apply(&before).expect("valid");
         assert_eq!(after.options.env, env(&[("A", "2"), ("C", "3"), ("D", "4")]));
         assert_eq!(edit.fields(), ["env"]);
+    }
+
+    #[test]
+    fn every_other_field_is_offered_for_editing() {
+        let offered = JobSpec::editable(&job()).to_fields();
+        let withheld: Vec<&str> =
+            JobSpec::field_names().iter().copied().filter(|name| !offered.contains_key(*name)).collect();
+        // Other forms of offered fields, fields that cannot change, and secrets.
+        assert_eq!(
+            withheld,
+            ["id", "max_attempts", "delay", "depends_on", "unique_key", "unique_for", "env"]
+        );
     }
 
     #[test]

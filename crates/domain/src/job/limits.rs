@@ -50,7 +50,7 @@ pub struct Limits {
     pub open_files: Option<u64>,
 }
 
-read_as_object!(Limits);
+read_as_object!(Limits, required: None);
 
 /// A size in JSON.
 mod memory {

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::backoff::BackoffChoice;
@@ -22,7 +22,7 @@ use super::options::JobOptions;
 use super::retry_rules::{ExitCodes, RetryRules};
 use super::unique::UniqueFor;
 use super::{Job, NewJob, OnDependencyFailure, Start};
-use crate::json::{FieldNames, Object, given, read_as_text, span_text, whole};
+use crate::json::{FieldNames, Object, given, read_as_object, read_as_text, span_text, whole};
 use crate::settings::{MAX_RETRIES, Settings};
 use crate::values::name::{BatchName, JobId, QueueName};
 use crate::values::span::{self, format_span, parse_span};
@@ -85,17 +85,7 @@ pub struct JobSpec {
     pub no_retry_on: Option<ExitCodes>,
 }
 
-impl Serialize for JobSpec {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Self::serialize(self, serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for JobSpec {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::deserialize(Object { deserializer, required: Some(("command", NO_COMMAND)) })
-    }
-}
+read_as_object!(JobSpec, required: Some(("command", NO_COMMAND)));
 
 /// How long one attempt may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

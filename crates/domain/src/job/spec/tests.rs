@@ -3,6 +3,9 @@
 mod refused;
 mod resolved;
 
+use serde::de::Error as _;
+use serde_json::Error;
+
 use crate::job::backoff::Strategy;
 use crate::job::spec::*;
 
@@ -30,7 +33,7 @@ const SAMPLES: [(&str, &str); 20] = [
     ("no_retry_on", "[1]"),
 ];
 
-fn parse(json: &str) -> Result<JobSpec, serde_json::Error> {
+fn parse(json: &str) -> Result<JobSpec, Error> {
     serde_json::from_str(json)
 }
 
@@ -150,6 +153,22 @@ fn specs_survive_a_round_trip() {
     let spec = parse(ALL_FIELDS).expect("a valid spec");
     let plain = |json: &str| json.split_whitespace().collect::<String>();
     assert_eq!(plain(&serde_json::to_string(&spec).expect("JSON")), plain(ALL_FIELDS));
+}
+
+#[test]
+fn every_field_reaches_the_job_and_its_options_are_stored() {
+    let fields = parse(ALL_FIELDS).expect("a valid spec").to_fields();
+    let resolve = |fields| {
+        JobSpec::from_fields(fields)?.resolve(&resolved::origin(), resolved::generated).map_err(Error::custom)
+    };
+    let job: NewJob = resolve(fields.clone()).expect("a valid job");
+    let stored = job.options.to_json();
+    assert_eq!(JobOptions::from_json(stored.as_deref()).ok().as_ref(), Some(&job.options), "{stored:?}");
+    for name in JobSpec::field_names().iter().filter(|name| !["max_attempts", "delay"].contains(name)) {
+        let mut others = fields.clone();
+        assert!(others.remove(*name).is_some(), "{name}");
+        assert_ne!(resolve(others).ok().as_ref(), Some(&job), "{name} is ignored");
+    }
 }
 
 #[test]
