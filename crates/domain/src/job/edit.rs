@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::life::{Life, Refusal, State};
+use super::limits::Limits;
 use super::spec::{JobSpec, SpecError, Timeout};
 use super::{Job, OnDependencyFailure, Start};
 use crate::values::name::QueueName;
@@ -61,6 +62,7 @@ impl Edit {
             priority: Some(0),
             timeout: Some(Timeout::None),
             on_dependency_failure: Some(OnDependencyFailure::default()),
+            limits: Some(Limits::default()),
             ..JobSpec::default()
         };
         let (before, mut wanted) = (JobSpec::editable(job).to_fields(), edited.to_fields());
@@ -99,7 +101,12 @@ impl Edit {
 
     /// The job after the edit, except its life. Fails if fields contradict each other.
     pub fn apply(&self, job: &Job) -> Result<Job, EditError> {
-        let mut fields = JobSpec::editable(job).to_fields();
+        let before = JobSpec {
+            // Not offered for editing if the job has no dependencies.
+            on_dependency_failure: Some(job.options.on_dependency_failure),
+            ..JobSpec::editable(job)
+        };
+        let mut fields = before.to_fields();
         fields.retain(|name, _| !self.reset.contains(&name.as_str()));
         fields.extend(self.set.to_fields());
         let mut spec =
@@ -120,7 +127,7 @@ impl Edit {
         })
     }
 
-    /// [`Self::new`] has refused two times.
+    /// [`Self::new`] has refused contradictory times.
     fn start(&self) -> Option<Start> {
         match self.set.start().ok().flatten() {
             // A delay of zero means no start time.
@@ -354,6 +361,19 @@ mod tests {
         let described = serde_json::to_string(&JobSpec::editable(&job())).expect("JSON");
         let edited = serde_json::from_str(&described).expect("a job");
         assert_eq!(Edit::between(&job(), edited), Ok(Edit::default()), "{described}");
+        let plain = Job { options: JobOptions::default(), depends_on: Vec::new(), ..job() };
+        let mut described = JobSpec::editable(&plain).to_fields();
+        described.extend([("limits".to_owned(), Value::Object(Map::new()))]);
+        let edited = JobSpec::from_fields(described).expect("valid fields");
+        assert_eq!(Edit::between(&plain, edited), Ok(Edit::default()), "no limits");
+    }
+
+    #[test]
+    fn an_edit_changes_only_the_given_fields() {
+        for before in [job(), Job { depends_on: Vec::new(), ..job() }] {
+            let after = set(r#"{"priority":7}"#).apply(&before);
+            assert_eq!(after, Ok(Job { priority: 7, ..before }));
+        }
     }
 
     #[test]

@@ -14,8 +14,11 @@ pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, then: AfterEdit, by: &st
     if edit.set.cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
         return Err(OpError::RelativeFolder);
     }
-    if let Some(job) = store.find(id)? {
-        edit.apply(&job)?;
+    // The store reports a job that it holds in an invalid form.
+    if let Some(job) = store.find(id)?
+        && let Err(error @ EditError::Spec(_)) = edit.apply(&job)
+    {
+        return Err(error.into());
     }
     match store.edit(id, edit, then, by)? {
         Change::Done(_) => store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone())),

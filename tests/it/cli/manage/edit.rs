@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rusqlite::Connection;
 use serde_json::json;
 
 use crate::cli::harness::Home;
@@ -26,6 +27,17 @@ fn a_job_is_changed_by_flags() {
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     home.run(["logs", "a"]).ok().prints("secret\n");
     home.run(["edit", "a", "--priority", "1"]).fails(4).says("it is completed");
+}
+
+#[test]
+fn a_stored_job_with_an_invalid_field_can_be_edited_only_by_replacing_it() {
+    let home = Home::with_jobs(&["a"]);
+    let database = Connection::open(home.database()).expect("the database opens");
+    database.execute("update jobs set cwd = ''", []).expect("updated");
+    home.run(["edit", "a", "--priority", "1"]).fails(7).says("`cwd` is empty");
+    assert_eq!(home.show("a")["priority"], 0);
+    home.run(["edit", "a", "--priority", "1", "--cwd", "/"]).ok();
+    assert_eq!((&home.show("a")["priority"], &home.show("a")["cwd"]), (&json!(1), &json!("/")));
 }
 
 #[test]
