@@ -9,3 +9,4 @@ pub(crate) mod prune;
 pub(crate) mod selftest;
 pub(crate) mod transfer;
 pub(crate) mod transfer_deliveries;
+pub(crate) mod transfer_format;
