@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::spooled_writer;
@@ -16,8 +15,6 @@ use store::transfer::{FORMAT, ImportError, ImportSummary, JobLine, Line, LogLine
 use store::{ExportScope, Store};
 use sys::fs::{owner_only, sparse};
 
-/// How many bytes of a log file one line contains at most.
-const PART_BYTES: usize = 256 << 10;
 /// The longest line: a job with the output of all its attempts.
 const MAX_LINE_BYTES: u64 = 1 << 30;
 
@@ -113,21 +110,11 @@ fn write_log(home: &Path, job: &str, number: u64, attempt: u32, out: &mut dyn Wr
     let Some(file) = owner_only::open_regular(&log_path(home, number, attempt))? else {
         return Ok(());
     };
-    let mut part = |offset, content: &[u8]| {
-        let content = content.to_vec();
-        put(out, &Line::Log(LogLine { job: job.to_owned(), attempt, offset, content }))
-    };
-    let mut buffer = vec![0; PART_BYTES];
-    let mut at = 0;
-    while let Some(data) = sparse::next_data(&file, at)? {
-        let length = file.read_at(&mut buffer, data)?;
-        if length == 0 {
-            break;
-        }
-        part(data, &buffer[..length])?;
-        at = data + length as u64;
+    let mut parts = sparse::Parts::of(&file);
+    while let Some((offset, content)) = parts.next_part()? {
+        put(out, &Line::Log(LogLine { job: job.to_owned(), attempt, offset, content: content.to_vec() }))?;
     }
-    part(file.metadata()?.len().max(at), &[])
+    Ok(())
 }
 
 /// The parameters of an import.
@@ -290,12 +277,8 @@ fn write_logs(
                 None => continue,
             },
         };
-        let put = if part.content.is_empty() {
-            file.set_len(part.offset)
-        } else {
-            file.write_all_at(&part.content, part.offset)
-        };
-        put.map_err(|source| OpError::CannotWrite { source })?;
+        sparse::write_part(&file, part.offset, &part.content)
+            .map_err(|source| OpError::CannotWrite { source })?;
         open = Some((part.job, part.attempt, file));
     }
     Ok(())

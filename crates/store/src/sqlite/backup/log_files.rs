@@ -1,21 +1,16 @@
 //! The log files in a backup: a table of chunks, so that neither writing nor reading a backup takes much memory.
 //!
-//! A log that is being written may have a hole of any size in the middle; holes are not stored. The last chunk of each
-//! file is empty, and its offset is the length of the file.
+//! A log that is being written may have a hole of any size in the middle; holes are not stored: see [`sparse::Parts`].
 
 use std::fs::{DirEntry, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, params};
 
 use crate::StoreError;
 use domain::log::parse_file_name;
 use sys::fs::{owner_only, sparse};
-
-/// The maximum size of a chunk.
-const CHUNK_BYTES: usize = 256 << 10;
 
 /// The approximate size of the files in this folder.
 pub(super) fn bytes(folder: &Path) -> u64 {
@@ -56,23 +51,13 @@ fn store_file(
     file: &File,
     progress: &mut impl FnMut(u64),
 ) -> Result<(), StoreError> {
-    let unreadable = |error: io::Error| StoreError::Unavailable { source: error.into() };
     let mut insert =
         to.prepare_cached("insert into log_files (name, offset, content) values (?1, ?2, ?3)")?;
-    let mut chunk = vec![0; CHUNK_BYTES];
-    let mut at = 0;
-    while let Some(data) = sparse::next_data(file, at).map_err(unreadable)? {
-        let length = file.read_at(&mut chunk, data).map_err(unreadable)?;
-        if length == 0 {
-            break;
-        }
-        insert.execute(params![name, data, &chunk[..length]])?;
-        at = data + length as u64;
-        progress(length as u64);
+    let mut parts = sparse::Parts::of(file);
+    while let Some((offset, content)) = parts.next_part().map_err(unavailable)? {
+        insert.execute(params![name, offset, content])?;
+        progress(content.len() as u64);
     }
-    // Bytes written since then are newer than the backup.
-    let end = file.metadata().map_err(unreadable)?.len().max(at);
-    insert.execute(params![name, end, &chunk[..0]])?;
     Ok(())
 }
 
@@ -86,7 +71,6 @@ pub(super) fn extract(from: &Connection, folder: &Path) -> Result<(), StoreError
 }
 
 fn extract_files(from: &Connection, folder: &Path) -> Result<(), StoreError> {
-    let unwritable = |error: io::Error| StoreError::Unavailable { source: error.into() };
     let mut select = from.prepare("select name, offset, content from log_files order by name, offset")?;
     let mut rows = select.query([])?;
     let mut open: Option<(String, File)> = None;
@@ -98,17 +82,15 @@ fn extract_files(from: &Connection, folder: &Path) -> Result<(), StoreError> {
         }
         let file = match open.take() {
             Some((before, file)) if before == name => file,
-            _ => owner_only::replace_file(&folder.join(&name)).map_err(unwritable)?,
+            _ => owner_only::replace_file(&folder.join(&name)).map_err(unavailable)?,
         };
-        write_chunk(&file, row)?;
+        let content = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
+        sparse::write_part(&file, row.get(1)?, content).map_err(unavailable)?;
         open = Some((name, file));
     }
     Ok(())
 }
 
-fn write_chunk(file: &File, row: &Row<'_>) -> Result<(), StoreError> {
-    let offset: u64 = row.get(1)?;
-    let content = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
-    let put = if content.is_empty() { file.set_len(offset) } else { file.write_all_at(content, offset) };
-    put.map_err(|error| StoreError::Unavailable { source: error.into() })
+fn unavailable(error: io::Error) -> StoreError {
+    StoreError::Unavailable { source: error.into() }
 }
