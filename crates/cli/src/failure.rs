@@ -153,6 +153,7 @@ fn exit_of(error: &OpError) -> Exit {
         OpError::Unsuccessful { .. }
         | OpError::UnsuccessfulBatch { .. }
         | OpError::HookFailed { .. }
+        | OpError::LogsNotImported { .. }
         | OpError::CannotWrite { .. } => Exit::Failed,
         OpError::PartlyDone { source, .. } => match exit_of_store(source) {
             exit @ (Exit::Unknown | Exit::Corrupt) => exit,
@@ -337,6 +338,7 @@ fn hint_for(error: &OpError) -> Option<String> {
         | OpError::BackupOntoItself(_)
         | OpError::Edit(_)
         | OpError::Import(_)
+        | OpError::LogsNotImported { .. }
         | OpError::CannotWrite { .. }
         | OpError::RelativeFolder
         | OpError::RestoreUnderWay

@@ -15,18 +15,23 @@ pub fn find_cycle(jobs: &[NewJob]) -> Option<JobId> {
     // Of several jobs with the same id only the first is stored, so a dependency on that id refers to the first.
     let by_id: HashMap<&JobId, usize> =
         jobs.iter().enumerate().rev().map(|(at, job)| (&job.id, at)).collect();
-    let parents_of = |at: usize| jobs[at].depends_on.iter().filter_map(|id| by_id.get(id).copied());
+    let parents = |job: &NewJob| job.depends_on.iter().filter_map(|id| by_id.get(id).copied()).collect();
+    let parents: Vec<Vec<usize>> = jobs.iter().map(parents).collect();
+    find_cycle_in(&parents).map(|at| jobs[at].id.clone())
+}
 
+/// A job that depends on itself, directly or through other jobs. Each has the jobs that it depends on, by index.
+pub fn find_cycle_in(parents: &[Vec<usize>]) -> Option<usize> {
     // Kahn's algorithm: repeatedly remove the jobs without an open dependency. The remaining jobs are part of a cycle or
     // depend on one.
-    let mut open: Vec<usize> = (0..jobs.len()).map(|at| parents_of(at).count()).collect();
-    let mut dependents = vec![Vec::new(); jobs.len()];
-    for at in 0..jobs.len() {
-        for parent in parents_of(at) {
-            dependents[parent].push(at);
+    let mut open: Vec<usize> = parents.iter().map(Vec::len).collect();
+    let mut dependents = vec![Vec::new(); parents.len()];
+    for (at, parents) in parents.iter().enumerate() {
+        for parent in parents {
+            dependents[*parent].push(at);
         }
     }
-    let mut free: Vec<usize> = (0..jobs.len()).filter(|at| open[*at] == 0).collect();
+    let mut free: Vec<usize> = (0..open.len()).filter(|at| open[*at] == 0).collect();
     while let Some(at) = free.pop() {
         for &dependent in &dependents[at] {
             open[dependent] -= 1;
@@ -36,16 +41,9 @@ pub fn find_cycle(jobs: &[NewJob]) -> Option<JobId> {
         }
     }
     let in_or_after_cycle = open.iter().position(|count| *count > 0)?;
-    Some(jobs[walk_into_cycle(in_or_after_cycle, &open, parents_of)].id.clone())
-}
-
-/// Follows open dependencies for as many steps as there are jobs, which ends inside a cycle.
-fn walk_into_cycle<I: Iterator<Item = usize>>(
-    from: usize,
-    open: &[usize],
-    parents_of: impl Fn(usize) -> I,
-) -> usize {
-    (0..open.len()).fold(from, |at, _| parents_of(at).find(|parent| open[*parent] > 0).unwrap_or(at))
+    // Following open dependencies for as many steps as there are jobs ends inside a cycle.
+    let step = |at: usize| parents[at].iter().copied().find(|parent| open[*parent] > 0).unwrap_or(at);
+    Some((0..open.len()).fold(in_or_after_cycle, |at, _| step(at)))
 }
 
 #[cfg(test)]
@@ -92,6 +90,15 @@ mod tests {
             job(name, parents.split_whitespace().map(id).collect())
         };
         lines.iter().map(read).collect()
+    }
+
+    #[test]
+    fn a_cycle_at_the_end_of_a_long_chain_is_found() {
+        let mut chain: Vec<Vec<usize>> = (1..=100_000).map(|parent| vec![parent]).collect();
+        chain.push(Vec::new());
+        assert_eq!(find_cycle_in(&chain), None);
+        *chain.last_mut().expect("the last") = vec![99_999];
+        assert!(find_cycle_in(&chain) >= Some(99_999));
     }
 
     #[test]

@@ -163,6 +163,11 @@ pub enum OpError {
     HookFailed { hook: HookName, why: String },
     #[error("nothing was imported")]
     Import(#[source] ImportError),
+    #[error("the jobs were imported, but not all of their log files")]
+    LogsNotImported {
+        #[source]
+        source: Box<OpError>,
+    },
     #[error("failed to write the output")]
     CannotWrite {
         #[source]

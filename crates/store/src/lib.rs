@@ -21,7 +21,6 @@ pub mod schedules;
 pub mod settings;
 pub mod sqlite;
 pub mod transaction;
-pub mod transfer;
 pub mod upkeep;
 pub mod workers;
 
@@ -34,6 +33,7 @@ pub use jobs::*;
 pub use queues::{Pause, Queue, QueueUpdate, Update};
 pub use recount::{Contradiction, DerivedData};
 pub use rows::keys::*;
+pub use rows::transfer;
 pub use rows::tx::{Effects, Tx};
 pub use schedules::{FireResult, NewSchedule, ScheduleRefusal};
 pub use transaction::{ReadWork, Verdict, WriteWork};

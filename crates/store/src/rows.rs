@@ -3,16 +3,19 @@
 //! - `sql`, `value`, `keys`: statements, and the values that they bind and read. Statements are those that SQLite and
 //!   PostgreSQL both accept. Keys of rows are newtypes; columns are read and parameters bound by name, except where every
 //!   exchange passes.
+//! - `record`, `columns`: structs that declare the columns of a table once, for the lines of an export.
 //! - `tx`: one transaction, and the effects of its changes.
 //! - `jobs`: applying a transition, and the tables of a job itself. `tables`: every other table. `verbs`: what changes
 //!   jobs. `views`: read models. `transfer`, `recount`: whole queues.
 
+pub(crate) mod columns;
 pub(crate) mod jobs;
 pub(crate) mod keys;
+pub(crate) mod record;
 pub(crate) mod recount;
 pub(crate) mod sql;
 pub(crate) mod tables;
-pub(crate) mod transfer;
+pub mod transfer;
 pub(crate) mod tx;
 pub(crate) mod value;
 pub(crate) mod verbs;

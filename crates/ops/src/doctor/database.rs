@@ -186,7 +186,7 @@ mod tests {
                 StoreError::Busy { waited: std::time::Duration::ZERO, holder: None },
                 "`fuser -v '/a b/queue.db'`",
             ),
-            (StoreError::Obstacle { problem: "".to_owned(), advice: "use another" }, "use another"),
+            (StoreError::Obstacle { problem: String::new(), advice: "use another" }, "use another"),
             (StoreError::Changing, "again when it is less busy"),
         ] {
             let advice = advice_for(&error, path).unwrap_or_default();

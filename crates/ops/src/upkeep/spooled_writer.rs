@@ -5,7 +5,7 @@
 //! full.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -17,23 +17,14 @@ use sys::fs::{disk, owner_only};
 
 /// A pipe that is ready for writing accepts this many bytes without blocking (`PIPE_BUF`).
 const PIPE_BYTES: usize = 4_096;
-/// How many bytes are copied at once when blocking is allowed.
-const COPY_BYTES: usize = 64 << 10;
 
 /// The caller must flush it at the end, which waits for the reader.
 #[derive(Debug)]
 pub struct SpooledWriter<W> {
     out: W,
     folder: PathBuf,
-    spool: Option<Spool>,
-}
-
-/// An unlinked file: the kernel deletes it when this process ends, however that happens.
-#[derive(Debug)]
-struct Spool {
-    file: File,
-    drained: u64,
-    end: u64,
+    /// The bytes that the reader gets next. All further bytes follow them.
+    spool: Option<File>,
 }
 
 impl<W: Write + AsFd> SpooledWriter<W> {
@@ -48,73 +39,55 @@ impl<W: Write + AsFd> SpooledWriter<W> {
         poll(&mut descriptor, Some(&at_once)).is_ok_and(|ready| ready > 0)
     }
 
-    /// Copies the file to the reader: all of it if `waits`, else as much as the reader takes now. Returns whether it is empty.
-    fn drain_spool(&mut self, waits: bool) -> io::Result<bool> {
-        let mut part = vec![0; if waits { COPY_BYTES } else { PIPE_BYTES }];
-        while let Some(Spool { file, drained, end }) = &self.spool {
-            if drained == end {
-                self.spool = None;
-                break;
-            }
-            if !waits && !self.has_room() {
-                return Ok(false);
-            }
-            let length = file.read_at(&mut part, *drained)?;
-            self.out.write_all(&part[..length])?;
-            if let Some(spool) = &mut self.spool {
-                spool.drained += length as u64;
-            }
-        }
-        Ok(true)
-    }
-
-    /// Appends to the file, or waits for the reader if the disk is nearly full.
+    /// Appends to the file, or waits for the reader if the disk is nearly full: the last free space is reserved for the
+    /// queue.
     fn spool_or_wait(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if has_space(&self.folder) {
+        if disk::free_bytes(&self.folder).is_ok_and(|free| free >= LOW_SPACE_BYTES) {
             if self.spool.is_none() {
-                let path = self.folder.join(format!("export-{}.spool", std::process::id()));
-                self.spool = unnamed_file(&path).ok().map(|file| Spool { file, drained: 0, end: 0 });
+                self.spool =
+                    unnamed_file(&self.folder.join(format!("export-{}.spool", std::process::id()))).ok();
             }
-            if let Some(spool) = &mut self.spool
-                && spool.file.write_all_at(bytes, spool.end).is_ok()
-            {
-                spool.end += bytes.len() as u64;
-                return Ok(());
+            if let Some(spool) = &self.spool {
+                let end = spool.metadata()?.len();
+                if spool.write_all_at(bytes, end).is_ok() {
+                    return Ok(());
+                }
+                // Some of the bytes may have been written.
+                let _ = spool.set_len(end);
             }
         }
-        self.drain_spool(true)?;
+        self.drain()?;
         self.out.write_all(bytes)
     }
-}
 
-/// Whether the file may grow: the last free space is reserved for the queue.
-fn has_space(folder: &Path) -> bool {
-    disk::free_bytes(folder).is_ok_and(|free| free >= LOW_SPACE_BYTES)
+    /// Copies the file to the reader.
+    fn drain(&mut self) -> io::Result<()> {
+        if let Some(mut spool) = self.spool.take() {
+            spool.rewind()?;
+            io::copy(&mut spool, &mut self.out)?;
+        }
+        Ok(())
+    }
 }
 
 impl<W: Write + AsFd> Write for SpooledWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut rest = bytes;
-        if self.drain_spool(false)? {
-            while !rest.is_empty() && self.has_room() {
-                let (now, later) = rest.split_at(rest.len().min(PIPE_BYTES));
-                self.out.write_all(now)?;
-                rest = later;
-            }
+        if self.spool.is_none() && self.has_room() {
+            let now = &bytes[..bytes.len().min(PIPE_BYTES)];
+            self.out.write_all(now)?;
+            return Ok(now.len());
         }
-        if !rest.is_empty() {
-            self.spool_or_wait(rest)?;
-        }
+        self.spool_or_wait(bytes)?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.drain_spool(true)?;
+        self.drain()?;
         self.out.flush()
     }
 }
 
-/// A file that had this name only while it was made, so it goes with this process, however that ends.
+/// A file without a name: the kernel deletes it when this process ends, however that happens.
 pub(crate) fn unnamed_file(path: &Path) -> io::Result<File> {
     let file = owner_only::replace_file(path)?;
     std::fs::remove_file(path)?;
@@ -168,7 +141,7 @@ mod tests {
         std::fs::write(&path, "first ").expect("a file");
         // Writing to a file that was opened for reading fails.
         let file = File::open(&path).expect("a file");
-        out.spool = Some(Spool { file, drained: 0, end: 6 });
+        out.spool = Some(file);
         let later = vec![b'x'; 1 << 20];
         let read = std::thread::scope(|scope| {
             let read = scope.spawn(|| {

@@ -119,6 +119,16 @@ impl<'c> Tx<'c> {
         self.sql.execute(sql, params)
     }
 
+    /// Passes the rows to `each`, until that returns `false`.
+    pub(crate) fn query(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        each: &mut dyn FnMut(&Row<'_>) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        self.sql.query(sql, params, each)
+    }
+
     /// Reads every row.
     pub(crate) fn all<T>(
         &self,

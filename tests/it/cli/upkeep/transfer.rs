@@ -367,6 +367,16 @@ fn a_bad_line_is_named_and_nothing_is_stored() {
         ),
         (format!("{good}{{\"kind\":\"jbo\"}}\n"), &*format!("line {} cannot be read", count + 1)),
         (good.replace("\"id\":\"ready\"", "\"id\":\"../ready\""), "../ready"),
+        (
+            good.replace("\"kind\":\"log\",\"job\":\"long\"", "\"kind\":\"log\",\"job\":\"../long\""),
+            "cannot be read",
+        ),
+        (good.replace("\"concurrency\":null", "\"concurrency\":0"), "queue `default` is invalid"),
+        (good.replace("\"waits_for\"", "\"wait_for\""), "unknown field `wait_for`"),
+        (
+            good.replace("\"outcome\":\"failure\"", "\"outcome\":\"fail\""),
+            "job `fails` is invalid: outcome: fail",
+        ),
         (good.replace("\"state\":\"dead\"", "\"state\":\"completed\""), "job `fails` is invalid"),
         (good.replace("\"attempt\":1,\"worker_id\"", "\"attempt\":2,\"worker_id\""), "its history has gaps"),
         (

@@ -12,8 +12,8 @@ use crate::render::progress::Bar;
 use crate::render::text::{jobs, printable};
 use ops::OpError;
 use ops::upkeep::backup::NewFile;
+use ops::upkeep::export::{Export, Secrets, export};
 use ops::upkeep::spooled_writer::SpooledWriter;
-use ops::upkeep::transfer::{Export, Secrets, export};
 use store::ExportScope;
 
 /// Export the queue as JSON lines
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Unbuffered standard output: `Spooled` must know exactly how many bytes were accepted.
+/// Unbuffered standard output: `SpooledWriter` must know exactly how many bytes were accepted.
 struct Stdout;
 
 impl Write for Stdout {

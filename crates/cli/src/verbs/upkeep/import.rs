@@ -1,14 +1,18 @@
 //! `queuectl import`
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::progress::Bar;
 use crate::render::text::jobs;
-use ops::upkeep::transfer::{Import, Input, Step, import};
+use ops::OpError;
+use ops::upkeep::import::{Import, Step, import};
 use store::transfer::ImportSummary;
 use sys::process::user;
 
@@ -33,48 +37,67 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let (store, home) = (context.store()?, context.location()?.home);
-    let is_stream = args.file == Path::new("-");
-    let input = if is_stream { Input::standard()? } else { Input::open(&args.file)? };
-    let wanted = Import { home: &home, input, if_absent: args.if_absent, by: &user::name() };
-    let mut view = View { context, checked: 0, bar: Bar::new(context, "checking", None), is_checked: false };
-    let imported = import(store, &wanted, |step| view.note(step))?;
-    drop(view);
-    print_result(context, imported)?;
+    let input: Box<dyn BufRead> = if args.file == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        let opened = File::open(&args.file);
+        let cannot_read = |source| OpError::CannotRead { path: args.file.clone(), source };
+        Box::new(BufReader::new(opened.map_err(cannot_read)?))
+    };
+    let wanted = Import { home: &home, if_absent: args.if_absent, by: &user::name() };
+    let mut bars = Bars {
+        checking: Bar::new(context, "checking", None),
+        importing: Bar::new(context, "importing", None),
+        checked: 0,
+    };
+    let is_shown = context.shows_progress();
+    let (steps, received) = mpsc::channel();
+    let imported = thread::scope(|scope| {
+        // A terminal that pauses its output must not stop the transaction.
+        scope.spawn(move || received.into_iter().for_each(|step| bars.note(step)));
+        import(store, &wanted, input, move |step| {
+            if is_shown {
+                let _ = steps.send(step);
+            }
+        })
+    })?;
+    print_result(context, &imported)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The progress bar: first while jobs are checked, then while they are stored.
-struct View<'a> {
-    context: &'a Context,
-    bar: Bar,
+/// The progress bars: first while jobs are checked, then while they are stored.
+struct Bars {
+    checking: Bar,
+    importing: Bar,
     checked: u64,
-    is_checked: bool,
 }
 
-impl View<'_> {
+impl Bars {
     fn note(&mut self, step: Step) {
         match step {
-            Step::Checked => self.checked += 1,
-            Step::Stored if self.is_checked => {}
+            Step::Checked => {
+                self.checked += 1;
+                self.checking.advance(1);
+            }
             Step::Stored => {
-                self.bar = Bar::new(self.context, "importing", Some(self.checked));
-                self.is_checked = true;
+                self.checking.clear();
+                self.importing.set_total(self.checked);
+                self.importing.advance(1);
             }
         }
-        self.bar.advance(1);
     }
 }
 
-fn print_result(context: &Context, imported: ImportSummary) -> Result<(), Failure> {
+fn print_result(context: &Context, imported: &ImportSummary) -> Result<(), Failure> {
+    let skipped = imported.skipped.len() as u64;
     if context.json {
-        let ImportSummary { jobs, skipped } = imported;
-        return context.print_json(&serde_json::json!({ "jobs": jobs, "skipped": skipped }));
+        return context.print_json(&serde_json::json!({ "jobs": imported.jobs, "skipped": skipped }));
     }
     if context.quiet {
         return Ok(());
     }
     let mut out = context.out();
-    match (context.stdout_is_terminal, imported.skipped) {
+    match (context.stdout_is_terminal, skipped) {
         (false, _) => writeln!(out, "{}", imported.jobs)?,
         (true, 0) => writeln!(out, "{} imported", jobs(imported.jobs))?,
         (true, skipped) => writeln!(out, "{} imported, {} skipped", jobs(imported.jobs), jobs(skipped))?,

@@ -81,14 +81,14 @@ fn insert(
 }
 
 /// A row id that no job refers to: jobs of a removed schedule must not be taken for runs of a new one.
-pub(crate) fn next_id(tx: &Tx<'_>) -> Result<i64, StoreError> {
+pub(crate) fn next_id(tx: &Tx<'_>) -> Result<ScheduleKey, StoreError> {
     // By the primary key, and by index jobs_by_schedule.
     let used: Vec<Option<i64>> = tx.values(
         "select max(id) from schedules
          union all select max(schedule_id) from jobs where schedule_id is not null",
         params![],
     )?;
-    Ok(used.into_iter().flatten().max().unwrap_or(0) + 1)
+    Ok(ScheduleKey(used.into_iter().flatten().max().unwrap_or(0) + 1))
 }
 
 pub(crate) fn change_pause(
