@@ -70,7 +70,8 @@ pub fn end_quietly_on_closed_pipe() {
     set_action(libc::SIGPIPE, Action::Default);
 }
 
-/// While this value lives, Ctrl-Z does not stop this process, provided that this is its only thread; afterwards it does.
+/// While this value lives, Ctrl-Z does not stop this process, provided that this is its only thread, or that the others
+/// were started under such a value too; afterwards it does.
 #[derive(Debug)]
 pub struct StopSignalBlock {
     /// The previous mask; `None` if blocking failed.

@@ -47,16 +47,26 @@ fn status_and_doctor_name_a_stopped_writer() {
 #[test]
 fn ctrl_z_in_the_middle_of_a_write_takes_effect_after_it() {
     let home = Home::with_jobs(&["a"]);
-    let shim = Shim::new(&home);
+    stop_in_the_middle(&home, &["enqueue", "--id", "b", "--", "true"], "b");
+}
+
+#[test]
+fn ctrl_z_in_the_middle_of_an_import_takes_effect_after_it() {
+    let home = Home::with_jobs(&["a"]);
+    home.file("b.jsonl", Home::with_jobs(&["b"]).run(["export"]).ok().stdout);
+    stop_in_the_middle(&home, &["import", "b.jsonl"], "1");
+}
+
+fn stop_in_the_middle(home: &Home, args: &[&str], printed: &str) {
+    let shim = Shim::new(home);
     shim.only("-wal");
     shim.slow(Duration::from_millis(100));
-    let call = home.call(["enqueue", "--id", "b", "--", "true"]).envs(shim.variables());
-    let stopped = Background::start(call);
-    wait_until("it is writing", || writer(&home).is_some());
+    let stopped = Background::start(home.call(args.iter().copied()).envs(shim.variables()));
+    wait_until("it is writing", || writer(home).is_some());
     stopped.signal(Signal::TSTP);
     wait_until("it is stopped", || stopped.is_stopped());
-    assert_eq!(writer(&home), None, "others can write");
+    assert_eq!(writer(home), None, "others can write");
     home.run(["enqueue", "--id", "c", "--", "true"]).ok();
     stopped.signal(Signal::CONT);
-    assert_eq!(stopped.prints(), "b");
+    assert_eq!(stopped.prints(), printed);
 }

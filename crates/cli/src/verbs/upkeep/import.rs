@@ -15,6 +15,7 @@ use ops::OpError;
 use ops::upkeep::import::{Import, Step, import};
 use store::transfer::ImportSummary;
 use sys::process::user;
+use sys::signal::StopSignalBlock;
 
 /// Import a file written by `queuectl export`, all or nothing
 ///
@@ -53,8 +54,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let is_shown = context.shows_progress();
     let (steps, received) = mpsc::channel();
     let imported = thread::scope(|scope| {
+        // The thread inherits the block: otherwise it would receive Ctrl-Z, which must wait for the end of a write.
+        let block = StopSignalBlock::new();
         // A terminal that pauses its output must not stop the transaction.
         scope.spawn(move || received.into_iter().for_each(|step| bars.note(step)));
+        drop(block);
         import(store, &wanted, input, move |step| {
             if is_shown {
                 let _ = steps.send(step);
