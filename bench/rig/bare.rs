@@ -73,6 +73,8 @@ fn run_with_pipes(program: &CString, envp: &CstrArray) -> Result<()> {
         scope: ProcessScope::Session,
         descriptors: &[(out_end.as_fd(), 1), (err_end.as_fd(), 2)],
         limits: Limits::default(),
+        group: None,
+        pid_record: None,
     })?;
     drop((out_end, err_end));
     let mut output = Vec::new();

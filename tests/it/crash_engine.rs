@@ -4,6 +4,7 @@
 mod both_killed;
 mod checker;
 mod containers;
+mod containment;
 mod crash_loop;
 mod doctor;
 #[cfg(debug_assertions)] // Released builds have no fail-points.

@@ -16,16 +16,18 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
 use self::capture::Capture;
-use self::child::{Cause, Child, Supervision};
+use self::child::{Cause, Child, Start, Supervision};
+use super::orphans::containment::{Containment, SlotGroup};
 use super::orphans::reparented::Orphans;
 
 use self::cookie::{Cookie, CookieOwner};
-use self::limits::{AttemptLimits, Delegation};
+use self::limits::AttemptLimits;
 use self::slot_records::Slots;
 use super::error::EngineError;
 use super::journal::Journal;
@@ -36,9 +38,10 @@ use domain::job::outcome::{Outcome, error_line, exceeded_limit_line};
 use domain::log;
 use domain::values::signal::Signal;
 use store::{Claim, LeaseRef, Settlement};
+use sys::cgroup::Group;
 use sys::failpoint;
 use sys::process::ChildExit;
-use sys::process::brand::Brand;
+use sys::process::spawn::GroupError;
 
 /// The data that all attempts of a worker share.
 #[derive(Debug)]
@@ -47,20 +50,28 @@ pub(super) struct AttemptContext {
     pub(super) logs: PathBuf,
     pub(super) slots: Slots,
     pub(super) orphans: Orphans,
-    pub(super) delegation: Delegation,
+    pub(super) containment: Containment,
+    /// Whether this worker was ever short of descriptors, processes or memory.
+    pub(super) was_short: AtomicBool,
     /// A caller is following this worker's only job.
     pub(super) is_followed: bool,
 }
 
 /// The slot in which an attempt runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct SlotContext<'a> {
     pub(super) bell: &'a SlotBell,
-    /// The brand of every process that this slot starts, if branding is allowed.
-    pub(super) brand: Option<Brand>,
     pub(super) journal: &'a Journal,
     pub(super) dispatcher: &'a Dispatcher,
     pub(super) number: usize,
+    /// The group of its commands; `None` if this worker cannot make groups.
+    pub(super) group: Option<SlotGroup<'a>>,
+}
+
+impl SlotContext<'_> {
+    fn group(&self) -> Option<&Group> {
+        self.group.as_ref()?.group()
+    }
 }
 
 /// The settings that apply to an attempt that starts now.
@@ -86,7 +97,7 @@ pub(super) fn run(
     claim: &Claim,
     rules: Rules,
     context: &AttemptContext,
-    slot: SlotContext<'_>,
+    slot: &mut SlotContext<'_>,
 ) -> FinishedAttempt {
     let began = Instant::now();
     let path = context.logs.join(log::file_name(claim.number, claim.lease.attempt));
@@ -94,7 +105,7 @@ pub(super) fn run(
     if context.is_followed {
         capture.watch();
     }
-    let (record, ending) = match start(claim, context) {
+    let (record, ending) = match start(claim, context, slot) {
         Ok(RunningAttempt { record, child, limits }) => {
             slot.journal.started(claim);
             let LeaseRef { job, attempt } = claim.lease.clone();
@@ -104,19 +115,26 @@ pub(super) fn run(
                 timeout: claim.timeout,
                 kill_grace: rules.kill_grace,
                 bell: slot.bell,
-                brand: slot.brand,
+                group: slot.group.as_ref(),
                 orphans: &context.orphans,
                 cookie: &cookie,
-                record_lock: &context.slots.lock(record),
+                record_lock: Some(&context.slots.lock(record)),
                 limits: limits.as_ref(),
-                report: SlotReport { dispatcher: slot.dispatcher, slot: slot.number, lease: &claim.lease },
+                report: Some(SlotReport {
+                    dispatcher: slot.dispatcher,
+                    slot: slot.number,
+                    lease: &claim.lease,
+                }),
             };
             let (cause, ended) = child.run(supervision, &mut capture);
-            let exceeded = limits.and_then(AttemptLimits::end);
+            let exceeded = limits.zip(slot.group()).and_then(|(limits, group)| limits.exceeded_by(group));
             (Some(record), ending(cause, ended, exceeded))
         }
         Err(StartFailure::Job(problem)) => (None, Ending::failed_to_start(problem)),
-        Err(StartFailure::Worker(obstacle)) => return released(claim, began, obstacle),
+        Err(StartFailure::Worker(obstacle)) => {
+            context.was_short.store(true, Ordering::Relaxed);
+            return released(claim, began, obstacle);
+        }
     };
     failpoint::hit("attempt.before_settle");
     let settlement = settlement(claim, ending, capture, began);
@@ -145,16 +163,33 @@ fn released(claim: &Claim, began: Instant, obstacle: EngineError) -> FinishedAtt
 }
 
 /// Starts the command. From then on only the command and its descendants hold the lock on its record.
-fn start(claim: &Claim, context: &AttemptContext) -> Result<RunningAttempt, StartFailure> {
+fn start(
+    claim: &Claim,
+    context: &AttemptContext,
+    slot: &mut SlotContext<'_>,
+) -> Result<RunningAttempt, StartFailure> {
     let plan = command::prepare(claim, &context.command)
         .map_err(|problem| StartFailure::Job(problem.to_string()))?;
-    let limits = AttemptLimits::prepare(claim, &context.delegation, context.command.worker_id.as_str())
+    let limits = AttemptLimits::prepare(claim, &context.containment)
         .map_err(|error| StartFailure::Job(error.to_string()))?;
-    let at_start = limits.as_ref().map(AttemptLimits::at_start).unwrap_or_default();
+    let bounds = limits.as_ref().map(AttemptLimits::bounds).unwrap_or_default();
+    if let Some(group) = &mut slot.group {
+        group.prepare(bounds).map_err(|error| StartFailure::Worker(cannot_make_group(error)))?;
+    }
     let cannot_write = EngineError::system("failed to write the record of an attempt");
     let record = context.slots.begin(&claim.lease).map_err(|e| StartFailure::Worker(cannot_write(e)))?;
     failpoint::hit("attempt.before_spawn");
-    match Child::start(&plan, &record, at_start) {
+    let at_start = limits.as_ref().map(AttemptLimits::at_start).unwrap_or_default();
+    let start = |group: Option<&Group>| {
+        Child::start(Start { plan: &plan, input: None, record: Some(&record), limits: at_start, group })
+    };
+    let mut started = start(slot.group());
+    if started.as_ref().is_err_and(is_group_error)
+        && slot.group.as_mut().is_some_and(|group| group.renew(bounds).is_ok())
+    {
+        started = start(slot.group());
+    }
+    match started {
         Ok(child) => {
             context.orphans.add_leader(child.pid);
             failpoint::hit("attempt.after_record");
@@ -165,7 +200,7 @@ fn start(claim: &Claim, context: &AttemptContext) -> Result<RunningAttempt, Star
         }
         Err(error) => {
             context.slots.clear_record(record.index());
-            Err(if is_resource_shortage(&error) {
+            Err(if is_resource_shortage(&error) || is_group_error(&error) {
                 StartFailure::Worker(cannot_start(error))
             } else {
                 // If the cause is the folder, an error that names it is more helpful.
@@ -176,6 +211,10 @@ fn start(claim: &Claim, context: &AttemptContext) -> Result<RunningAttempt, Star
     }
 }
 
+fn cannot_make_group(error: io::Error) -> EngineError {
+    EngineError::system("failed to create the cgroup of a slot")(error)
+}
+
 fn cannot_start(error: io::Error) -> EngineError {
     EngineError::system("failed to start a command")(error)
 }
@@ -184,6 +223,11 @@ fn cannot_start(error: io::Error) -> EngineError {
 fn is_resource_shortage(error: &io::Error) -> bool {
     let scarce = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::AGAIN];
     Errno::from_io_error(error).is_some_and(|errno| scarce.contains(&errno))
+}
+
+/// Whether the group of the slot accepts no process, which is not the job's fault either.
+fn is_group_error(error: &io::Error) -> bool {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<GroupError>()).is_some()
 }
 
 /// How an attempt ended.

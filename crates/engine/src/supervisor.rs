@@ -28,6 +28,7 @@ use super::attempt::slot_records;
 use super::duties::reaper::{RecoveryObstacle, reap_others, started_leases, was_active_within};
 use super::error::EngineError;
 use super::journal::Journal;
+use super::orphans::containment;
 use super::worker::files;
 use super::worker::files::Folder;
 use super::worker::{OpenStore, WorkerExit};
@@ -49,6 +50,8 @@ use sys::{cgroup, failpoint, signal};
 const HEALTHY_AFTER: Duration = Duration::from_secs(30);
 /// How long to wait before cleaning up again after the store failed.
 const CLEANUP_RETRY_DELAY: Duration = Duration::from_millis(250);
+/// How long to wait for the killed processes of a dead worker, before they are waited for one by one.
+const GROUP_KILL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a pool until its workers have ended for good. Calls `on_started` with `true` when all workers are up for the
 /// first time, or with `false` when the supervisor gives up; in that case workers that are up still finish their
@@ -63,7 +66,7 @@ pub fn run(pool: &Pool, open: OpenStore<'_>, on_started: &mut dyn FnMut(bool)) -
         .map_err(EngineError::system("failed to set close-on-exec on descriptors"))?;
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
-    // Without a delegated cgroup, limits are enforced in other ways.
+    // Without a delegated group, limits are enforced in other ways.
     let _ = cgroup::prepare();
     Supervisor::new(pool, open, signals, children)?.run_pool(on_started)
 }
@@ -179,7 +182,11 @@ impl<'a> Supervisor<'a> {
         self.slots[at] = match slot {
             PoolSlot::Vacant { .. } if self.is_stopping || self.failure.is_some() => PoolSlot::Closed,
             // The home was deleted: there are no jobs to run or to reap.
-            PoolSlot::Vacant { .. } | PoolSlot::Dead { .. } if self.folder.is_gone() => PoolSlot::Closed,
+            PoolSlot::Dead { member, .. } if self.folder.is_gone() => {
+                self.kill_group(&member.id);
+                PoolSlot::Closed
+            }
+            PoolSlot::Vacant { .. } if self.folder.is_gone() => PoolSlot::Closed,
             // The first worker learns which stop requests predate this pool; the others wait for that.
             PoolSlot::Vacant { .. } if at > 0 && self.stop_seen.is_none() => slot,
             PoolSlot::Vacant { at, restarts } if at <= now => self.try_start(restarts),
@@ -252,6 +259,7 @@ impl<'a> Supervisor<'a> {
 
     /// Kills the orphans of a dead worker, reaps its jobs, and vacates its slot; in this order.
     fn clean_up(&mut self, member: Member) -> PoolSlot {
+        self.kill_group(&member.id);
         self.kill_orphans();
         failpoint::hit("supervisor.before_reap");
         let records = slot_records::read(self.folder.path(), member.id.as_str()).unwrap_or_default();
@@ -268,10 +276,6 @@ impl<'a> Supervisor<'a> {
         }
         failpoint::hit("supervisor.after_reap");
         let restarts = self.restarts_after(&member);
-        if let Ok(groups) = cgroup::DelegatedGroup::find() {
-            // The cgroup also kills processes that this user may not signal.
-            groups.remove_stale(&format!("{}-", member.id));
-        }
         if left.is_empty() {
             files::remove(self.folder.path(), &member.id);
         }
@@ -326,6 +330,17 @@ impl<'a> Supervisor<'a> {
         self.journal.error(&error);
         self.failure.get_or_insert(error);
         self.signal_workers(Signal::USR1);
+    }
+
+    /// Kills every process in the control group of a dead worker, also those that this user may not signal.
+    fn kill_group(&self, worker: &WorkerId) {
+        if guards::is_off(Guard::OrphanCleanup) {
+            return;
+        }
+        if let Some(group) = containment::open(self.folder.path(), worker.as_str()) {
+            group.kill();
+            group.empties_within(GROUP_KILL_TIMEOUT);
+        }
     }
 
     /// Kills every child that is not a living worker: dead workers left it.

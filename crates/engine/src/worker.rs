@@ -17,6 +17,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,7 @@ use super::duties::scheduler::Scheduler;
 use super::error::EngineError;
 use super::hooks::delivery_pool::DeliveryPool;
 use super::journal::Journal;
+use super::orphans::containment;
 use super::orphans::reparented::Orphans;
 use domain::job::environment::Environment;
 use domain::log;
@@ -47,7 +49,6 @@ use domain::values::timestamp::Timestamp;
 use store::{
     NewWorker, ServedJobs, Store, StoreError, UnkillableProcess, WorkerSlots, WorkerState, settings,
 };
-use sys::cgroup::DelegatedGroup;
 use sys::host;
 use sys::host::{Observer, Origin};
 use sys::process::{rlimit, spawn, user};
@@ -367,6 +368,8 @@ fn attempt_context(plan: &WorkerPlan, files: &Files) -> Result<AttemptContext, E
     let slots = Slots::create(files.folder(), plan.id.as_str())
         .map_err(EngineError::system("failed to create the file of slots"))?;
     let orphans = Orphans::new().map_err(EngineError::system("failed to watch for orphans"))?;
+    let containment = containment::make(files.folder(), plan.id.as_str())
+        .map_err(EngineError::system("failed to record the cgroup of this worker"))?;
     Ok(AttemptContext {
         command: command::Context {
             worker_id: plan.id.clone(),
@@ -377,7 +380,8 @@ fn attempt_context(plan: &WorkerPlan, files: &Files) -> Result<AttemptContext, E
         logs: plan.home.join(log::FOLDER),
         slots,
         orphans,
-        delegation: DelegatedGroup::find(),
+        containment,
+        was_short: AtomicBool::new(false),
         is_followed: matches!(plan.served, ServedJobs::Job(_)),
     })
 }

@@ -194,6 +194,8 @@ fn start_escapee(escape: Escape, ledger: &Path, who: &AttemptRef, nonce: &str) -
         scope: if escape.keeps_session() { ProcessScope::Group } else { ProcessScope::Session },
         descriptors: &[],
         limits: Limits::default(),
+        group: None,
+        pid_record: None,
     })?;
     Ok(())
 }

@@ -12,6 +12,7 @@ use domain::queue::rate::Rate;
 use domain::schedule::{OnMissed, OnOverlap};
 use domain::text::shell::quote_words;
 use domain::values::signal::Signal;
+use sys::cgroup;
 
 /// Short, so that many leases expire in a trial. The shortest jobs are much shorter, the longest much longer.
 pub const LEASE: Duration = Duration::from_secs(1);
@@ -108,9 +109,16 @@ pub struct JobPlan {
 pub enum Escapes {
     /// Every way to escape.
     All,
-    /// Worker and supervisor may die together. A process that has shed every mark can then not be found, and no promise
-    /// says that it is.
+    /// No process sheds every mark.
     Findable,
+}
+
+impl Escapes {
+    /// For a nemesis with which worker and supervisor may die together. Where workers cannot make control groups, a process
+    /// that has shed every mark is then not found, and no promise says that it is.
+    pub fn when_all_die() -> Self {
+        if cgroup::can_contain().is_ok() { Self::All } else { Self::Findable }
+    }
 }
 
 const FIRST_JOBS: usize = 24;

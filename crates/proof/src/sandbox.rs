@@ -23,8 +23,9 @@ use ops::home::location::{DATABASE, StoreAddress};
 use ops::home::open::reopen;
 use ops::worker::live::live_workers;
 use store::{Store, StoreError, Worker};
+use sys::cgroup;
 use sys::clock::since_boot;
-use sys::fs::owner_only;
+use sys::fs::{liveness_lock, owner_only};
 use sys::poll::Poll;
 use sys::process::ProcessHandle;
 
@@ -301,5 +302,6 @@ impl Drop for Sandbox {
             let _ = child.kill();
             let _ = child.wait();
         }
+        cgroup::end_recorded(&self.home().join(liveness_lock::FOLDER));
     }
 }

@@ -1,20 +1,28 @@
-//! Control groups, version 2: the kernel limits all processes of a group together.
+//! Control groups, version 2: the kernel knows which processes a group contains, whatever they do, kills all of them at
+//! once, and can limit them together.
 //!
 //! ```text
-//!   the delegated group     given by systemd to a unit with `Delegate=yes`; contains only supervisor and workers
-//!     ├─ queuectl            they move here, because a group whose children have limits must not contain processes itself
-//!     └─ queuectl-job-…      one for each attempt with limits, removed after it
+//!   the group of the pool    any group in which this user can create others
+//!     ├─ queuectl             only if it was delegated with controllers: supervisor and workers move here, because a
+//!     │                       group whose children have limits must not contain processes itself
+//!     └─ queuectl-WORKER      made by a worker and removed with it ([`Site`], [`WorkerGroup`])
+//!          ├─ slot-0          every command starts in the group of its slot ([`Group`])
+//!          └─ hook-0          and every hook process in that of its lane
 //! ```
 //!
-//! A supervisor tries once, at its start, to set this up ([`prepare`]); its workers check whether it did
-//! ([`DelegatedGroup::find`]). Groups of other programs are never changed: if the group contains any other process, it is left as
-//! it is.
+//! A worker inside a command is in the group of that command's slot, and so are the groups that it makes: they are killed
+//! together with the command.
+//!
+//! A supervisor tries once, at its start, to set up limits ([`prepare`]). Groups of other programs are never changed: if the
+//! group of the pool contains any other process, no controllers are enabled in it.
 
 pub(crate) mod delegation;
 mod group;
+mod worker_group;
 
-pub use delegation::{DelegatedGroup, Obstacle, can_prepare, prepare};
+pub use delegation::{Obstacle, can_prepare, prepare};
 pub use group::{Bounds, Group};
+pub use worker_group::{Site, WorkerGroup, can_contain, end_recorded, open_of_worker, record_of_worker};
 
 /// The controllers that a group can use for limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

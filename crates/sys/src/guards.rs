@@ -24,6 +24,9 @@ pub enum Guard {
     /// A change of many jobs, or of a job with many dependents, is split into short transactions, between which other
     /// writers get their turn.
     Portions,
+    /// Commands run in control groups where this user can make them. Without this guard the other ways to find orphans are
+    /// tested on a machine that has control groups.
+    Containment,
 }
 
 /// Whether a test has switched this guard off.
@@ -64,6 +67,7 @@ mod without {
             "polling" => Guard::Polling,
             "namespaces" => Guard::Namespaces,
             "portions" => Guard::Portions,
+            "containment" => Guard::Containment,
             unknown => panic!("QUEUECTL_WITHOUT: unknown guard `{unknown}`"),
         }
     }

@@ -1,6 +1,5 @@
 //! Processes: watching, signalling and reaping them, and their entries in `/proc`.
 
-pub mod brand;
 pub mod cstr_array;
 pub mod load;
 pub(crate) mod peak_memory;
@@ -115,10 +114,15 @@ fn duration(time: libc::timeval) -> Duration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     pub is_zombie: bool,
+    /// Stopped by a signal or a debugger: it does not resume by itself.
+    pub is_stopped: bool,
     pub parent: i32,
     pub session: i32,
+    pub threads: u32,
     /// In clock ticks since boot: together with the pid it identifies one process for good.
     pub start_time: u64,
+    /// Its resident memory, including shared pages.
+    pub resident_pages: u64,
 }
 
 /// `None` if the process does not exist.
@@ -133,9 +137,12 @@ fn parse_stat(text: &str) -> Option<Stat> {
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
     Some(Stat {
         is_zombie: matches!(*fields.first()?, "Z" | "X"),
+        is_stopped: matches!(*fields.first()?, "T" | "t"),
         parent: fields.get(1)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
+        threads: fields.get(17)?.parse().ok()?,
         start_time: fields.get(19)?.parse().ok()?,
+        resident_pages: fields.get(21)?.parse().ok()?,
     })
 }
 
@@ -205,8 +212,11 @@ pub fn locks_on(pid: Pid, file: &Path) -> Vec<Range<u64>> {
 
 /// The processes that hold a lock on this file, as far as this user may see them.
 pub fn lockers_of(file: &Path) -> Vec<u32> {
-    let lockers = all().unwrap_or_default().into_iter().filter(|pid| !locks_on(*pid, file).is_empty());
-    lockers.map(|pid| pid.as_raw_pid().cast_unsigned()).collect()
+    lockers(file).map(|pid| pid.as_raw_pid().cast_unsigned()).collect()
+}
+
+fn lockers(file: &Path) -> impl Iterator<Item = Pid> {
+    all().unwrap_or_default().into_iter().filter(|pid| !locks_on(*pid, file).is_empty())
 }
 
 /// A process that holds a lock on a file.
@@ -219,8 +229,10 @@ pub struct Holder {
 }
 
 impl Holder {
-    fn new(pid: u32) -> Self {
-        Self { pid, name: name(pid).unwrap_or_default(), is_stopped: is_stopped(pid) }
+    fn new(pid: Pid) -> Self {
+        let is_stopped = stat(pid).is_some_and(|stat| stat.is_stopped);
+        let pid = pid.as_raw_pid().cast_unsigned();
+        Self { pid, name: name(pid).unwrap_or_default(), is_stopped }
     }
 }
 
@@ -238,12 +250,12 @@ pub fn holder_of(file: &Path) -> Option<Holder> {
     let list = fs::read_to_string("/proc/locks").ok()?;
     let mut pids = list.lines().filter_map(|line| parse_flock(line, inode));
     let pid = pids.find(|pid| !locks_on(*pid, file).is_empty())?;
-    Some(Holder::new(pid.as_raw_pid().cast_unsigned()))
+    Some(Holder::new(pid))
 }
 
 /// As [`holder_of`], but also checks all processes, which finds an inherited lock whose original holder is gone.
 pub fn any_holder_of(file: &Path) -> Option<Holder> {
-    holder_of(file).or_else(|| lockers_of(file).into_iter().next().map(Holder::new))
+    holder_of(file).or_else(|| lockers(file).next().map(Holder::new))
 }
 
 /// `1: FLOCK  ADVISORY  WRITE 4711 fe:00:10010813 0 EOF`; waiting processes have `->` after the number.
@@ -254,12 +266,6 @@ fn parse_flock(line: &str, inode: u64) -> Option<Pid> {
     };
     let is_same_file = place.rsplit(':').next()?.parse() == Ok(inode);
     Pid::from_raw(pid.parse().ok().filter(|_| is_same_file)?)
-}
-
-fn is_stopped(pid: u32) -> bool {
-    let text = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['T', 't']))
 }
 
 /// The name that a process has given itself, which may contain anything.
@@ -283,9 +289,21 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_is_parsed() {
-        let text = "42 (a) Z (b) S 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 98765 0 0";
+        let text = "42 (a) Z (b) S 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 5 0 98765 4096 3 0";
         let stat = parse_stat(text).expect("a line");
-        assert_eq!(stat, Stat { is_zombie: false, parent: 7, session: 43, start_time: 98_765 });
+        let expected = Stat {
+            is_zombie: false,
+            is_stopped: false,
+            parent: 7,
+            session: 43,
+            threads: 5,
+            start_time: 98_765,
+            resident_pages: 3,
+        };
+        assert_eq!(stat, expected);
+        let stopped = text.replace(") S", ") T");
+        assert!(parse_stat(&stopped).is_some_and(|stat| stat.is_stopped && !stat.is_zombie));
+        assert!(parse_stat(&text.replace(") S", ") Z")).is_some_and(|stat| stat.is_zombie));
         assert_eq!(parse_stat("42 (cut) S 7"), None);
     }
 

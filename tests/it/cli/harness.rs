@@ -45,6 +45,13 @@ pub(crate) struct Home {
     folder: TempDir,
 }
 
+impl Drop for Home {
+    /// Workers that a test killed leave their groups.
+    fn drop(&mut self) {
+        sys::cgroup::end_recorded(&self.path().join("workers"));
+    }
+}
+
 impl Home {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().expect("a temporary folder") }

@@ -27,6 +27,7 @@ impl CrashHome {
         self.recount();
         assert_eq!(self.living_processes(), [], "processes are left");
         assert_eq!(self.worker_files(), Vec::<String>::new(), "files of workers are left");
+        self.assert_no_group_is_left();
     }
 
     fn check_history(&self, id: &str) {

@@ -140,10 +140,14 @@ impl CrashHome {
         self.ledger().iter().any(|line| line.kind == kind && line.job == id && line.attempt == attempt)
     }
 
-    /// Waits until this attempt and these background processes have started, and its worker has recorded the pid.
+    /// Waits until this attempt and these background processes have started. Its pid is on record by then.
     pub(crate) fn runs(&self, id: &str, attempt: u64, escapees: &[&str]) {
-        self.runs_unrecorded(id, attempt, escapees);
-        wait(&format!("attempt {attempt} of {id} is on record"), || self.is_on_record(id, attempt));
+        wait(&format!("attempt {attempt} of {id} starts"), || self.has(LineKind::Start, id, attempt));
+        for name in escapees {
+            let ticks = |line: &Line| line.who == *name && line.job == id && line.attempt == attempt;
+            wait(&format!("{name} of {id} starts"), || self.ledger().iter().any(ticks));
+        }
+        assert!(self.is_on_record(id, attempt), "attempt {attempt} of {id} is not on record");
     }
 
     fn is_on_record(&self, id: &str, attempt: u64) -> bool {
@@ -153,15 +157,6 @@ impl CrashHome {
         let slots = files.filter(|path| path.extension().is_some_and(|extension| extension == "slots"));
         let mut records = slots.flat_map(fs::read);
         records.any(|bytes| bytes.chunks(256).any(|record| record.starts_with(begins.as_bytes())))
-    }
-
-    /// The same, without waiting for the record of the pid.
-    pub(crate) fn runs_unrecorded(&self, id: &str, attempt: u64, escapees: &[&str]) {
-        wait(&format!("attempt {attempt} of {id} starts"), || self.has(LineKind::Start, id, attempt));
-        for name in escapees {
-            let ticks = |line: &Line| line.who == *name && line.job == id && line.attempt == attempt;
-            wait(&format!("{name} of {id} starts"), || self.ledger().iter().any(ticks));
-        }
     }
 
     /// Whether the shell of this attempt is alive.

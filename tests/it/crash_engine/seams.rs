@@ -120,13 +120,15 @@ fn fault_26_a_worker_that_dies_while_recovering_another_is_replaced() {
 }
 
 #[test]
-fn fault_26_a_command_whose_pid_was_never_recorded_is_found() {
-    let crash_home = CrashHome::new();
+fn fault_26_a_command_is_on_record_as_soon_as_it_runs() {
+    // Found by its session alone, which the record names.
+    let without = vec![("QUEUECTL_WITHOUT".to_owned(), "containment".into())];
+    let crash_home = CrashHome::new().under(without);
     let pool = crash_home.pool_dying_at("attempt.after_spawn", &[]);
     wait("a pool is up", || crash_home.workers_of(pool).len() == 1);
     kill(pool.supervisor, Signal::STOP);
     crash_home.job("a", "first && { escape in_session env -i PATH=$PATH bash unlock.sh; hang; }");
-    crash_home.runs_unrecorded("a", 1, &["in_session"]);
+    crash_home.runs("a", 1, &["in_session"]);
     kill(pool.supervisor, Signal::KILL);
     crash_home.pool();
     crash_home.finish();

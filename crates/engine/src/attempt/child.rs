@@ -24,15 +24,16 @@ use super::limits;
 use super::limits::AttemptLimits;
 use super::pipes::Pipes;
 use super::slot_records::{Record, RecordLock};
+use crate::orphans::containment::SlotGroup;
 use crate::orphans::reparented::{OrphanFilter, Orphans, SurvivorPolicy};
-use crate::orphans::survivor::{KILL_RETRY_INTERVAL, KILL_TIMEOUT, survivors};
+use crate::orphans::survivor::{KILL_RETRY_INTERVAL, KILL_TIMEOUT, Survivor, survivors};
 use crate::worker::dispatcher::{Interrupt, SlotBell, SlotReport};
 use domain::job::limits::ExceededLimit;
+use sys::cgroup::Group;
 use sys::failpoint;
 use sys::guards;
 use sys::guards::Guard;
 use sys::process;
-use sys::process::brand::Brand;
 use sys::process::spawn::{ChildProcess, Limits, ProcessScope, Spawn, spawn};
 use sys::process::{ChildExit, ProcessHandle};
 
@@ -49,25 +50,51 @@ pub(crate) struct Child {
     pipes: Pipes,
 }
 
-/// The limits and tools with which a slot supervises a running command.
+/// A command to start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start<'a> {
+    pub(crate) plan: &'a Plan,
+    /// Its standard input; `/dev/null` if it has none.
+    pub(crate) input: Option<BorrowedFd<'a>>,
+    /// Where it writes its pid; `None` for a hook process.
+    pub(crate) record: Option<&'a Record>,
+    pub(crate) limits: Limits,
+    /// The control group to start it in.
+    pub(crate) group: Option<&'a Group>,
+}
+
+/// The limits and tools with which a slot or a lane of the delivery pool supervises a running command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Supervision<'a> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) kill_grace: Duration,
     pub(crate) bell: &'a SlotBell,
-    pub(crate) brand: Option<Brand>,
+    /// The group that it was started in; `None` if this worker cannot make groups.
+    pub(crate) group: Option<&'a SlotGroup<'a>>,
     pub(crate) orphans: &'a Orphans,
     pub(crate) cookie: &'a Cookie,
-    pub(crate) record_lock: &'a RecordLock<'a>,
+    /// `None` if this process runs no attempts.
+    pub(crate) record_lock: Option<&'a RecordLock<'a>>,
     /// `None` if it has no limits.
     pub(crate) limits: Option<&'a AttemptLimits>,
-    /// For reporting that the slot cannot end the command.
-    pub(crate) report: SlotReport<'a>,
+    /// For reporting that the slot cannot end the command. `None` for a hook process: no lease depends on it, so one that
+    /// cannot be killed is left alone, and does not keep a worker from stopping.
+    pub(crate) report: Option<SlotReport<'a>>,
 }
 
 impl<'a> Supervision<'a> {
     fn watching(&self) -> Option<&'a AttemptLimits> {
         self.limits.filter(|limits| limits.is_watched())
+    }
+
+    fn report(&self, survivors: Vec<Survivor>) -> SurvivorPolicy {
+        match self.report {
+            Some(report) => {
+                report.give_up(survivors);
+                SurvivorPolicy::Wait
+            }
+            None => SurvivorPolicy::Leave,
+        }
     }
 }
 
@@ -99,24 +126,38 @@ impl Termination {
 }
 
 impl Child {
-    /// Starts the command in its own session, and writes its pid to the record.
-    pub(crate) fn start(plan: &Plan, record: &Record, limits: Limits<'_>) -> io::Result<Self> {
+    /// Starts the command in its own session.
+    pub(crate) fn start(start: Start<'_>) -> io::Result<Self> {
+        let Start { plan, record, limits, group, .. } = start;
         let pipes = Pipes::open()?;
         let [out, err] = pipes.command_ends();
-        let descriptors = [(out, 1), (err, 2), (record.file().as_fd(), LOCK_DESCRIPTOR)];
-        let is_unlocked = guards::is_off(Guard::AttemptLock);
-        let descriptors = if is_unlocked { &descriptors[..2] } else { &descriptors[..] };
-        let ChildProcess { pid, handle } = record.start(|| {
-            // If the program cannot be executed, the shell reports the error in its usual words.
-            let started = spawn_session(plan.invocation(), descriptors, limits).or_else(|error| {
-                match plan.fallback() {
-                    Some(shell) => spawn_session(&shell, descriptors, limits),
-                    None => Err(error),
-                }
-            });
-            failpoint::hit("attempt.after_spawn");
-            started
-        })?;
+        // Both streams of a hook process share a pipe, so that the last line of either is the last.
+        let err = if record.is_some() { err } else { out };
+        let lock = record.filter(|_| !guards::is_off(Guard::AttemptLock));
+        let lock = lock.map(|record| (record.file().as_fd(), LOCK_DESCRIPTOR));
+        let input = start.input.map(|input| (input, 0));
+        let descriptors: Vec<_> = [(out, 1), (err, 2)].into_iter().chain(lock).chain(input).collect();
+        let pid_record = record.map(Record::pid_record);
+        let start = |invocation: &Invocation| {
+            spawn(&Spawn {
+                program: &invocation.program,
+                argv: &invocation.argv,
+                envp: &invocation.envp,
+                cwd: Some(&invocation.cwd),
+                scope: ProcessScope::Session,
+                descriptors: &descriptors,
+                limits,
+                group: group.map(AsFd::as_fd),
+                pid_record,
+            })
+        };
+        // If the program cannot be executed, the shell reports the error in its usual words.
+        let started = start(plan.invocation()).or_else(|error| match plan.fallback() {
+            Some(shell) => start(&shell),
+            None => Err(error),
+        });
+        failpoint::hit("attempt.after_spawn");
+        let ChildProcess { pid, handle } = started?;
         Ok(Self { pid, handle, pipes })
     }
 
@@ -126,8 +167,8 @@ impl Child {
         supervision: Supervision<'_>,
         capture: &mut Capture,
     ) -> (Option<Cause>, io::Result<ChildExit>) {
-        let Supervision { cookie, record_lock, brand, .. } = supervision;
-        let filter = OrphanFilter { leader: self.pid, cookie, record_lock: Some(record_lock), brand };
+        let Supervision { cookie, record_lock, group, .. } = supervision;
+        let filter = OrphanFilter { leader: self.pid, cookie, record_lock, group };
         let termination = self.watch(supervision, filter, capture);
         failpoint::hit("attempt.after_exit");
         if let Some(termination) = termination.filter(|termination| !termination.killed) {
@@ -138,12 +179,9 @@ impl Child {
             self.pipes.read_until_ready(orphan.as_fd(), timeout, capture);
             Ok(())
         };
-        supervision.orphans.kill_all(filter, wait, |survivors| {
-            supervision.report.give_up(survivors);
-            SurvivorPolicy::Wait
-        });
+        supervision.orphans.kill_all(filter, wait, |survivors| supervision.report(survivors));
         self.pipes.drain(capture);
-        (termination.map(|termination| termination.cause), self.reap())
+        (termination.map(|termination| termination.cause), self.reap(supervision))
     }
 
     /// Reads its output until its shell has ended, by itself or because it was terminated.
@@ -172,6 +210,9 @@ impl Child {
             termination = termination.map(|termination| self.escalate(termination, now, supervision));
             is_given_up |= termination
                 .is_some_and(|termination| self.survives_kill(termination, now, is_given_up, supervision));
+            if is_given_up && supervision.report.is_none() {
+                return termination;
+            }
             let next_step =
                 termination.map_or(deadline, |termination| Some(termination.next_step(now, is_given_up)));
             let wake_at = next_step.into_iter().chain(capture.spill_due()).chain(check_at).min();
@@ -206,12 +247,14 @@ impl Child {
             roots
         };
         let limits = supervision.watching()?;
-        let Some(exceeded) = limits.exceeded(roots) else {
+        let Some(exceeded) = limits.exceeded(supervision.group.and_then(SlotGroup::group), roots) else {
             return termination;
         };
-        // Stop the whole group at once, before searching for processes that have left it.
+        // Stop the whole process group at once, before searching for processes that have left it.
         self.signal(Signal::STOP);
-        limits.stop_and_kill(roots);
+        if supervision.group.is_none() {
+            limits::stop_and_kill(roots);
+        }
         Some(
             self.kill(termination.map_or(Cause::LimitExceeded(exceeded), |before| before.cause), supervision),
         )
@@ -259,8 +302,9 @@ impl Child {
 
     fn kill_all(&self, supervision: Supervision<'_>) {
         self.signal(Signal::KILL);
-        if let Some(limits) = supervision.limits {
-            limits.kill();
+        if let Some(group) = supervision.group.and_then(SlotGroup::group).filter(|group| group.is_populated())
+        {
+            group.kill();
         }
     }
 
@@ -280,10 +324,10 @@ impl Child {
             self.kill_all(supervision);
             return true;
         }
-        let survivors = survivors(&[self.pid], now - termination.kill_at);
+        let survivors = survivors([self.pid], now - termination.kill_at);
         let is_one = !survivors.is_empty();
         if is_one {
-            supervision.report.give_up(survivors);
+            supervision.report(survivors);
         }
         is_one
     }
@@ -313,28 +357,16 @@ impl Child {
         let _ = kill_process_group(self.pid, signal);
     }
 
-    fn reap(&self) -> io::Result<ChildExit> {
+    fn reap(&self, supervision: Supervision<'_>) -> io::Result<ChildExit> {
+        let began = Instant::now();
         loop {
             if let Some(ended) = process::reap(self.pid)? {
                 return Ok(ended);
             }
+            if supervision.report.is_none() && began.elapsed() >= KILL_TIMEOUT {
+                return Err(io::Error::other(format!("process {} cannot be killed", self.pid.as_raw_pid())));
+            }
             self.handle.ends_within(ORPHAN_POLL_INTERVAL)?;
         }
     }
-}
-
-fn spawn_session(
-    invocation: &Invocation,
-    descriptors: &[(BorrowedFd<'_>, i32)],
-    limits: Limits<'_>,
-) -> io::Result<ChildProcess> {
-    spawn(&Spawn {
-        program: &invocation.program,
-        argv: &invocation.argv,
-        envp: &invocation.envp,
-        cwd: Some(&invocation.cwd),
-        scope: ProcessScope::Session,
-        descriptors,
-        limits,
-    })
 }

@@ -4,7 +4,8 @@
 //! started. The record is locked through its own open file description, which the command inherits; while the lock is
 //! held, some process of the attempt is alive. An attempt needs no file of its own, only that description.
 //!
-//! The lease is written *before* the command is started, so a reader of the record must assume that the command ran. A
+//! The worker writes the lease *before* the command is started, so a reader of the record must assume that the command
+//! ran. The new process adds its pid before it executes the command, so no command runs whose pid is not on record. A
 //! record is cleared and reused only when its settlement is committed; otherwise a started attempt could look as if it
 //! had never been started.
 
@@ -12,6 +13,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +24,7 @@ use store::LeaseRef;
 use sys::clock::boot_ticks;
 use sys::fs::{owner_only, range_lock};
 use sys::process;
-use sys::process::spawn::ChildProcess;
+use sys::process::spawn::PidRecord;
 
 /// A job id has at most 128 characters; the rest are numbers.
 const RECORD_BYTES: u64 = 256;
@@ -50,7 +52,8 @@ struct FreeRecords {
 pub(crate) struct Record {
     file: File,
     index: u64,
-    lease: LeaseRef,
+    /// How many bytes the lease takes.
+    lease_bytes: u64,
 }
 
 /// The lock on a record, which every process of an attempt holds unless it has closed its descriptors.
@@ -72,7 +75,7 @@ impl RecordLock<'_> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AttemptRecord {
     pub(crate) lease: LeaseRef,
-    /// Absent if the worker died before it could write it.
+    /// Absent if the command was not started.
     pub(crate) process: Option<ProcessRecord>,
 }
 
@@ -101,8 +104,9 @@ impl Slots {
             self.clear_record(index);
             index = self.unused();
         }
-        let record = Record { file, index, lease: lease.clone() };
-        record.write(None).inspect_err(|_| self.clear_record(index))?;
+        let text = format!("{} {}", lease.job, lease.attempt);
+        let record = Record { file, index, lease_bytes: text.len() as u64 };
+        record.write(text).inspect_err(|_| self.clear_record(index))?;
         Ok(record)
     }
 
@@ -149,18 +153,18 @@ impl Record {
         &self.file
     }
 
-    /// Starts the process, and records its pid.
-    pub(crate) fn start(&self, spawn: impl FnOnce() -> io::Result<ChildProcess>) -> io::Result<ChildProcess> {
-        let before = boot_ticks();
-        let spawned = spawn()?;
-        // Recovery works without the pid, through the lease and the cookie; it only takes longer.
-        let _ = self.write(Some(ProcessRecord { pid: spawned.pid, ticks: before..boot_ticks() + 1 }));
-        Ok(spawned)
+    /// Where the command, which is about to be started, writes its pid.
+    pub(crate) fn pid_record(&self) -> PidRecord<'_> {
+        let offset = self.index * RECORD_BYTES + self.lease_bytes;
+        PidRecord { file: self.file.as_fd(), offset, since_ticks: boot_ticks() }
     }
 
-    fn write(&self, process: Option<ProcessRecord>) -> io::Result<()> {
-        let record = AttemptRecord { lease: self.lease.clone(), process };
-        self.file.write_all_at(&record.to_bytes(), self.index * RECORD_BYTES)
+    /// Writes the lease, and with it the whole length of the record.
+    fn write(&self, lease: String) -> io::Result<()> {
+        let mut bytes = lease.into_bytes();
+        bytes.push(b'\n');
+        bytes.resize(usize::try_from(RECORD_BYTES).unwrap_or(usize::MAX), 0);
+        self.file.write_all_at(&bytes, self.index * RECORD_BYTES)
     }
 }
 
@@ -169,19 +173,6 @@ impl AttemptRecord {
     pub(crate) fn has_in_session(&self, pid: Pid) -> bool {
         let session = process::stat(pid).and_then(|stat| Pid::from_raw(stat.session));
         session.is_some() && session == self.process.as_ref().map(|started| started.pid)
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        let LeaseRef { job, attempt } = &self.lease;
-        let text = match &self.process {
-            Some(ProcessRecord { pid, ticks }) => {
-                format!("{job} {attempt} {} {} {}\n", pid.as_raw_pid(), ticks.start, ticks.end)
-            }
-            None => format!("{job} {attempt}\n"),
-        };
-        let mut bytes = text.into_bytes();
-        bytes.resize(usize::try_from(RECORD_BYTES).unwrap_or(usize::MAX), 0);
-        bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
@@ -234,7 +225,7 @@ fn bytes(index: u64) -> Range<u64> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use sys::process::ProcessHandle;
+    use sys::process::spawn::{Limits, ProcessScope, Spawn, own_environment, spawn};
 
     fn lease(attempt: u32) -> LeaseRef {
         LeaseRef { job: "x".repeat(128).parse().expect("an id"), attempt }
@@ -250,15 +241,38 @@ mod tests {
         assert_eq!(read(folder.path(), "w").expect("records"), [expected], "before it is started");
         assert!(were_used(folder.path(), "w"));
 
-        let me = rustix::process::getpid();
-        record.start(|| Ok(ChildProcess { pid: me, handle: ProcessHandle::open(me)? })).expect("started");
+        let before = boot_ticks();
+        let child = start(&record);
         let records = read(folder.path(), "w").expect("records");
-        assert_eq!(records[0].process.as_ref().map(|started| started.pid), Some(me));
+        let started = records[0].process.as_ref().expect("it has written its pid");
+        assert_eq!((started.pid, &records[0].lease), (child, &lease(u32::MAX)));
+        let start_time = process::stat(child).expect("it is not reaped").start_time;
+        assert!(started.ticks.contains(&start_time), "{start_time} in {:?}", started.ticks);
+        assert!(started.ticks.start >= before && started.ticks.end <= boot_ticks() + 1);
+        while process::reap(child).expect("a child").is_none() {
+            std::thread::yield_now();
+        }
         let inherited = record.file().try_clone().expect("clone");
         drop(record);
         assert!(are_held(folder.path(), "w").expect("look"));
         drop(inherited);
         assert!(!are_held(folder.path(), "w").expect("look"));
+    }
+
+    /// Starts a process that writes its pid to the record.
+    fn start(record: &Record) -> Pid {
+        let spawned = spawn(&Spawn {
+            program: c"/bin/true",
+            argv: &[c"true".to_owned()],
+            envp: &own_environment().expect("an environment"),
+            cwd: None,
+            scope: ProcessScope::Session,
+            descriptors: &[],
+            limits: Limits::default(),
+            group: None,
+            pid_record: Some(record.pid_record()),
+        });
+        spawned.expect("it starts").pid
     }
 
     #[test]
@@ -281,26 +295,28 @@ mod tests {
         assert_eq!(kept, [3, 2, 5]);
     }
 
-    fn started(pid: i32, ticks: Range<u64>) -> AttemptRecord {
-        let pid = Pid::from_raw(pid).expect("a pid");
-        AttemptRecord { lease: lease(u32::MAX), process: Some(ProcessRecord { pid, ticks }) }
+    /// The text of a record.
+    fn text(pid: i32, ticks: &Range<u64>) -> String {
+        let LeaseRef { job, attempt } = lease(u32::MAX);
+        format!("{job} {attempt} {pid} {} {}\n", ticks.start, ticks.end)
     }
 
     #[test]
     fn the_longest_record_fits() {
-        let longest = started(i32::MAX, u64::MAX..u64::MAX).to_bytes();
-        assert_eq!((longest.len() as u64, longest.last()), (RECORD_BYTES, Some(&0)));
-        assert_eq!(AttemptRecord::from_bytes(&longest), Some(started(i32::MAX, u64::MAX..u64::MAX)));
+        let longest = text(i32::MAX, &(u64::MAX..u64::MAX));
+        assert!(longest.len() as u64 <= RECORD_BYTES, "{longest}");
+        let record = AttemptRecord::from_bytes(longest.as_bytes()).expect("a record");
+        let process =
+            ProcessRecord { pid: Pid::from_raw(i32::MAX).expect("a pid"), ticks: u64::MAX..u64::MAX };
+        assert_eq!(record, AttemptRecord { lease: lease(u32::MAX), process: Some(process) });
     }
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_parse_only_as_records_that_can_be_written(bytes: Vec<u8>) {
+        fn arbitrary_bytes_are_read_without_a_panic(bytes: Vec<u8>) {
             let folder = tempfile::tempdir().expect("a folder");
             std::fs::write(path(folder.path(), "w"), &bytes).expect("written");
-            for record in read(folder.path(), "w").expect("records") {
-                prop_assert_eq!(AttemptRecord::from_bytes(&record.to_bytes()), Some(record));
-            }
+            read(folder.path(), "w").expect("records");
         }
 
         #[test]
@@ -309,9 +325,10 @@ mod tests {
             ticks: Range<u64>,
             whole: prop::sample::Index,
         ) {
-            let mut bytes = started(pid, ticks).to_bytes();
-            let text = bytes.iter().position(|byte| *byte == b'\n').expect("its end");
-            bytes[whole.index(text + 1)..].fill(0);
+            let mut bytes = text(pid, &ticks).into_bytes();
+            let length = bytes.len();
+            bytes.resize(usize::try_from(RECORD_BYTES).expect("a small number"), 0);
+            bytes[whole.index(length)..].fill(0);
             prop_assert!(AttemptRecord::from_bytes(&bytes).is_none_or(|record| record.process.is_none()));
         }
     }

@@ -12,10 +12,11 @@ use std::thread::{Builder, JoinHandle};
 use super::deliver::deliver;
 use super::process::HookSupervision;
 use crate::attempt::AttemptContext;
+use crate::orphans::containment::SlotGroup;
 use crate::worker::dispatcher::EventBell;
 use store::{Delivery, DeliveryReport, DeliveryResult};
+use sys::cgroup::Bounds;
 use sys::failpoint;
-use sys::process::brand::Brand;
 
 /// How many deliveries are in progress at most.
 const MAX_CONCURRENT_DELIVERIES: usize = 4;
@@ -81,13 +82,18 @@ impl DeliveryPool {
         let (context, shared) = (Arc::clone(&self.context), Arc::clone(&self.shared));
         Builder::new().name(format!("hook-{lane}")).stack_size(STACK_BYTES).spawn(move || {
             let record_lock = context.slots.no_lock();
+            let mut group = SlotGroup::of(&context.containment, format!("hook-{}", delivery.number));
+            let made = group.as_mut().map_or(Ok(()), |group| group.prepare(Bounds::default()));
             let supervision = HookSupervision {
                 orphans: &context.orphans,
                 record_lock: Some(&record_lock),
-                brand: brand(lane),
+                group: group.as_ref(),
                 stop: &shared.stop,
             };
-            let result = deliver(&delivery, &context.command, supervision);
+            let result = match made {
+                Ok(()) => deliver(&delivery, &context.command, supervision),
+                Err(error) => DeliveryResult::Failed(format!("failed to create its cgroup: {error}")),
+            };
             failpoint::hit("delivery.after_send");
             let report = DeliveryReport { number: delivery.number, hook: delivery.hook, result };
             shared.finished.lock().unwrap_or_else(PoisonError::into_inner).push((lane, report));
@@ -126,11 +132,6 @@ impl DeliveryPool {
             let _ = thread.join();
         }
     }
-}
-
-/// Counted down from the maximum, because slots count their brands up from 1.
-fn brand(lane: usize) -> Option<Brand> {
-    Brand::new(Brand::MAX.checked_sub(u32::try_from(lane).ok()?)?)?.apply()
 }
 
 impl AsFd for DeliveryPool {

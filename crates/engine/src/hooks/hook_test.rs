@@ -36,7 +36,7 @@ pub fn test_hook(
         store: store.map(Path::to_owned),
         own_environment: Environment::capture(user::variables()),
     };
-    let supervision = HookSupervision { orphans: &orphans, record_lock: None, brand: None, stop: &stop };
+    let supervision = HookSupervision { orphans: &orphans, record_lock: None, group: None, stop: &stop };
     let mut ended_by = None;
     // Not in this thread: the children of the main thread are taken for orphans.
     let sent = std::thread::scope(|scope| {

@@ -1,7 +1,7 @@
 //! A hook process: a command that delivers an event to a hook, from its start until its last orphan is dead.
 //!
 //! It is not an attempt: it has no slot, no record and no lease. Its orphans are recognised in the same way as those of
-//! jobs: by session, by cookie, and by the brand of the thread that started it.
+//! jobs: by group, by session and by cookie.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,11 +17,11 @@ use crate::attempt::command::Invocation;
 use crate::attempt::cookie::Cookie;
 use crate::attempt::last_line::LastLine;
 use crate::attempt::slot_records::RecordLock;
+use crate::orphans::containment::SlotGroup;
 use crate::orphans::reparented::{OrphanFilter, Orphans, SurvivorPolicy};
 use crate::orphans::survivor::KILL_TIMEOUT;
 use crate::worker::dispatcher::EventBell;
 use sys::process;
-use sys::process::brand::Brand;
 use sys::process::spawn::{ChildProcess, Limits, ProcessScope, Spawn, spawn};
 use sys::process::{ChildExit, ProcessHandle};
 use sys::signal::interrupts::timespec;
@@ -47,7 +47,7 @@ pub(crate) struct HookProcess {
 pub(crate) struct HookSupervision<'a> {
     pub(crate) orphans: &'a Orphans,
     pub(crate) record_lock: Option<&'a RecordLock<'a>>,
-    pub(crate) brand: Option<Brand>,
+    pub(crate) group: Option<&'a SlotGroup<'a>>,
     /// Rings when the delivery must stop.
     pub(crate) stop: &'a EventBell,
 }
@@ -78,6 +78,8 @@ pub(crate) fn run(process: &HookProcess, supervision: HookSupervision<'_>) -> io
         cwd: Some(cwd),
         scope: ProcessScope::Session,
         limits: Limits::default(),
+        group: supervision.group.and_then(SlotGroup::group).map(AsFd::as_fd),
+        pid_record: None,
         descriptors: &[(input.as_fd(), 0), (end.as_fd(), 1), (end.as_fd(), 2)],
     })?;
     supervision.orphans.add_leader(spawned.pid);
@@ -88,7 +90,7 @@ pub(crate) fn run(process: &HookProcess, supervision: HookSupervision<'_>) -> io
         leader: spawned.pid,
         cookie: &process.cookie,
         record_lock: supervision.record_lock,
-        brand: supervision.brand,
+        group: supervision.group,
     };
     // The leader is not reaped yet, so the group id is not reused.
     let _ = kill_process_group(spawned.pid, Signal::KILL);
@@ -198,7 +200,7 @@ mod tests {
 
     fn run_with(line: &str, limit: Duration, stop: &EventBell) -> HookResult {
         let orphans = Orphans::new().expect("children are listed");
-        let supervision = HookSupervision { orphans: &orphans, record_lock: None, brand: None, stop };
+        let supervision = HookSupervision { orphans: &orphans, record_lock: None, group: None, stop };
         run(&hook_process(line, limit), supervision).expect("it runs")
     }
 

@@ -1,6 +1,7 @@
 //! Killing the orphans of a worker that died together with its supervisor.
 //!
-//! These orphans are not children of this process, so it searches `/proc` in three ways, because a process can escape
+//! The worker's control group, if it had one, contains all of them, unless they had the right to move to another group.
+//! These orphans are not children of this process, so it also searches `/proc` in three ways, because a process can escape
 //! each of them: by the session of an attempt, by the worker's id in the environment, by the inherited lock of a slot
 //! record. It signals a process through a handle that was opened before the last check: so it never signals an
 //! unrelated process to which the kernel has given the pid in the meantime.
@@ -12,11 +13,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid};
 
+use super::containment;
 use crate::attempt::cookie;
 use crate::attempt::slot_records;
 use crate::attempt::slot_records::{AttemptRecord, ProcessRecord};
 use domain::values::name::WorkerId;
 use store::Worker;
+use sys::cgroup::Group;
 use sys::process;
 use sys::process::{ProcessHandle, Stat};
 
@@ -73,24 +76,31 @@ pub(crate) enum KillResult {
     Clean,
     /// These processes are still alive.
     Survivors(Vec<Pid>),
-    /// A process holds a lock of the worker's attempts, but was not found.
+    /// A process holds a lock of the worker's attempts or is in its control group, but was not found.
     Hidden,
 }
 
 /// Kills all orphans of the worker.
 pub(crate) fn kill_orphans(dead: DeadWorker<'_>) -> io::Result<KillResult> {
+    let group = containment::open(dead.folder, dead.worker);
     let mut sessions = HashSet::new();
     let mut was_empty = false;
     let mut left = Vec::new();
     for _ in 0..MAX_ROUNDS {
-        let found = find(dead, &mut sessions)?;
+        if let Some(group) = &group {
+            group.kill();
+        }
+        let found = find(dead, group.as_ref(), &mut sessions)?;
         if found.is_empty() && was_empty {
             let is_held = slot_records::are_held(dead.folder, dead.worker)?;
-            return Ok(if is_held { KillResult::Hidden } else { KillResult::Clean });
+            let is_left = is_held || group.is_some_and(|group| group.is_populated());
+            return Ok(if is_left { KillResult::Hidden } else { KillResult::Clean });
         }
         was_empty = found.is_empty();
         if was_empty {
             std::thread::sleep(EXEC_PAUSE);
+            // A process that is ending is no longer listed, but may still run.
+            was_empty = group.as_ref().is_none_or(|group| group.empties_within(KILL_WAIT));
         }
         left = found.iter().map(|(pid, _)| *pid).collect();
         let is_refused = |result: io::Result<()>| {
@@ -128,7 +138,12 @@ impl Candidate {
 }
 
 /// `sessions` are the worker's sessions that earlier rounds found: their leaders are dead by now.
-fn find(dead: DeadWorker<'_>, sessions: &mut HashSet<i32>) -> io::Result<Vec<(Pid, ProcessHandle)>> {
+fn find(
+    dead: DeadWorker<'_>,
+    group: Option<&Group>,
+    sessions: &mut HashSet<i32>,
+) -> io::Result<Vec<(Pid, ProcessHandle)>> {
+    let in_group = group.map(Group::pids).unwrap_or_default();
     // No process can take a lock of a dead worker: if none is held, no descriptors need to be checked.
     let is_locked = slot_records::are_held(dead.folder, dead.worker)?;
     let slots = slot_records::path(dead.folder, dead.worker);
@@ -141,6 +156,7 @@ fn find(dead: DeadWorker<'_>, sessions: &mut HashSet<i32>) -> io::Result<Vec<(Pi
         .extend(candidates.iter().filter(|candidate| candidate.is_leader_by_name()).map(Candidate::session));
     let belongs = |candidate: &&Candidate| {
         candidate.names_worker
+            || in_group.contains(&candidate.pid)
             || sessions.contains(&candidate.session())
             || is_in_session(dead, candidate.stat)
             || (is_locked && !process::locks_on(candidate.pid, &slots).is_empty())
@@ -254,7 +270,7 @@ mod tests {
     fn a_session_is_recognised_only_by_its_leader() {
         let candidate = |pid: i32, session: i32| Candidate {
             pid: Pid::from_raw(pid).expect("a pid"),
-            stat: Stat { is_zombie: false, parent: 1, session, start_time: 1 },
+            stat: Stat { session, ..process::stat(getpid()).expect("it is alive") },
             names_worker: true,
         };
         assert!(candidate(7, 7).is_leader_by_name());

@@ -5,9 +5,9 @@
 //! children is exactly the list of orphans, and reading it costs a few microseconds where a scan of `/proc` would cost
 //! milliseconds.
 //!
-//! An orphan is assigned to an attempt by its session, then by its cookie, then by the lock that it inherited, then by
-//! the brand of its slot. An orphan that has shed all of them, or was never branded, could belong to any attempt that
-//! ran when it was first seen, and is killed when the last of those has ended.
+//! An orphan is assigned to an attempt by the group of its slot. One that is in no group of this worker is assigned by its
+//! session, then by its cookie, then by the lock that it inherited. If it has shed all of them, it could belong to any
+//! attempt that ran when it was first seen, and is killed when the last of those has ended.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpgid, kill_process};
 
+use super::containment::SlotGroup;
 use super::survivor::{KILL_RETRY_INTERVAL, KILL_TIMEOUT, Survivor, survivors};
 use crate::attempt::cookie::Cookie;
 use crate::attempt::slot_records::RecordLock;
+use sys::cgroup::Group;
 use sys::process;
-use sys::process::brand::Brand;
 use sys::process::{Children, ProcessHandle};
 
 /// How long to wait for one killed process before listing orphans again.
@@ -57,7 +58,22 @@ pub(crate) struct OrphanFilter<'a> {
     pub(crate) cookie: &'a Cookie,
     /// `None` if this process runs no attempts.
     pub(crate) record_lock: Option<&'a RecordLock<'a>>,
-    pub(crate) brand: Option<Brand>,
+    /// `None` if it has no group.
+    pub(crate) group: Option<&'a SlotGroup<'a>>,
+}
+
+impl<'a> OrphanFilter<'a> {
+    fn group(self) -> Option<&'a Group> {
+        self.group?.group()
+    }
+}
+
+/// What is left of an attempt after a round of killing.
+enum Left<'a> {
+    /// One of its orphans, to wait for.
+    Orphan(io::Result<ProcessHandle>),
+    /// Only processes that are not children of this worker, or not any more.
+    InGroup(&'a Group),
 }
 
 impl Orphans {
@@ -101,14 +117,21 @@ impl Orphans {
     ) {
         self.lock().running.remove(&filter.leader);
         let (began, mut is_reported) = (Instant::now(), false);
-        while let Some(one) = self.kill_some(filter) {
+        while let Some(left) = self.kill_some(filter) {
             let timeout = if is_reported { KILL_RETRY_INTERVAL } else { ORPHAN_WAIT };
-            if one.and_then(|handle| wait(&handle, timeout)).is_err() {
-                // The process may be out of descriptors.
-                std::thread::sleep(ORPHAN_WAIT);
+            match left {
+                Left::Orphan(handle) => {
+                    if handle.and_then(|handle| wait(&handle, timeout)).is_err() {
+                        // The process may be out of descriptors.
+                        std::thread::sleep(ORPHAN_WAIT);
+                    }
+                }
+                Left::InGroup(group) => _ = group.empties_within(timeout),
             }
             if !is_reported && began.elapsed() >= KILL_TIMEOUT {
-                let living = survivors(&self.list(filter), began.elapsed());
+                let in_group = filter.group().map(Group::pids).unwrap_or_default();
+                let pids: HashSet<Pid> = self.list(filter).into_iter().chain(in_group).collect();
+                let living = survivors(pids, began.elapsed());
                 is_reported = !living.is_empty();
                 if is_reported && on_survivors(living) == SurvivorPolicy::Leave {
                     return;
@@ -122,15 +145,19 @@ impl Orphans {
         self.lock().living();
     }
 
-    /// Kills the current orphans, and returns one of them to wait for, if there are any.
-    fn kill_some(&self, filter: OrphanFilter<'_>) -> Option<io::Result<ProcessHandle>> {
+    /// Kills the current orphans, and returns what to wait for, if there are any.
+    fn kill_some<'a>(&self, filter: OrphanFilter<'a>) -> Option<Left<'a>> {
+        let group = filter.group().filter(|group| group.is_populated());
+        if let Some(group) = group {
+            group.kill();
+        }
         let mut state = self.lock();
         let living = state.living_of(filter);
         for pid in &living {
             let _ = kill_process(*pid, Signal::KILL);
             state.owners.insert(*pid, filter.leader);
         }
-        living.last().map(|pid| ProcessHandle::open(*pid))
+        living.last().map(|pid| Left::Orphan(ProcessHandle::open(*pid))).or(group.map(Left::InGroup))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -163,6 +190,9 @@ impl State {
         if let Some(owner) = self.owners.get(&pid) {
             return *owner == filter.leader;
         }
+        if let Some(is_ours) = filter.group.and_then(|group| group.has(pid)) {
+            return is_ours;
+        }
         let session = process::stat(pid).and_then(|stat| Pid::from_raw(stat.session));
         if let Some(leader) =
             session.filter(|leader| *leader == filter.leader || self.running.contains(leader))
@@ -179,10 +209,6 @@ impl State {
         }
         if let Some(is_ours) = filter.record_lock.and_then(|record_lock| record_lock.held_by(pid)) {
             return is_ours;
-        }
-        // If this slot brands its commands, the other slots do too. A worker inside a command does not rebrand.
-        if let (Some(own), Some(borne)) = (filter.brand, Brand::of(pid)) {
-            return own == borne;
         }
         self.all_candidates_ended(pid, filter.leader)
     }

@@ -64,7 +64,7 @@ impl Survivor {
 }
 
 /// Those of these processes that count as unkillable because they are alive `killed_for` after SIGKILL.
-pub(crate) fn survivors(pids: &[Pid], killed_for: Duration) -> Vec<Survivor> {
-    let living = pids.iter().filter_map(|pid| Survivor::inspect(*pid));
+pub(crate) fn survivors(pids: impl IntoIterator<Item = Pid>, killed_for: Duration) -> Vec<Survivor> {
+    let living = pids.into_iter().filter_map(Survivor::inspect);
     living.filter(|survivor| killed_for >= survivor.why.counts_after()).collect()
 }

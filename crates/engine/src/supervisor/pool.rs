@@ -70,6 +70,8 @@ pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(Chil
         scope: ProcessScope::Group,
         descriptors: &[(stderr, 1), (stderr, 2), (ready.as_fd(), REPORT_PIPE)],
         limits: Limits::default(),
+        group: None,
+        pid_record: None,
     })?;
     Ok((worker, report))
 }
@@ -90,6 +92,8 @@ pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), Engine
         scope: ProcessScope::Session,
         descriptors: &[(log.as_fd(), 1), (log.as_fd(), 2), (ready.as_fd(), REPORT_PIPE)],
         limits: Limits::default(),
+        group: None,
+        pid_record: None,
     })
     .map_err(system)?;
     drop(ready);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::attempt::slot_records;
 use crate::error::EngineError;
 use crate::journal::JOURNAL;
+use crate::orphans::containment;
 use domain::log;
 use domain::values::name::WorkerId;
 use store::{Store, StoreError, WORKER_FILE};
@@ -14,9 +15,10 @@ use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, LOCK, LivenessLock, Role};
 use sys::fs::{owner_only, ownership};
 
-/// Removes the files of a worker that has ended. Missing files are ignored.
+/// Removes the files of a worker that has ended, and its empty control group. Missing files are ignored.
 pub(crate) fn remove(folder: &Path, worker: &WorkerId) {
     let name = worker.as_str();
+    containment::remove(folder, name);
     let of_store = folder.join(format!("{name}.{WORKER_FILE}"));
     for path in [slot_records::path(folder, name), of_store, liveness_lock::path(folder, name)] {
         let _ = std::fs::remove_file(path);

@@ -1,6 +1,7 @@
 //! A slot: a thread that runs one attempt after another.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 
@@ -8,7 +9,7 @@ use super::dispatcher::{Dispatcher, SlotBell};
 use crate::attempt;
 use crate::attempt::{AttemptContext, SlotContext};
 use crate::journal::Journal;
-use sys::process::brand::Brand;
+use crate::orphans::containment::SlotGroup;
 
 /// Enough for an attempt, which keeps its buffers elsewhere; there may be hundreds of slots.
 const STACK_BYTES: usize = 256 << 10;
@@ -22,10 +23,15 @@ pub(crate) fn start(
 ) -> io::Result<JoinHandle<()>> {
     let (at, context, journal) = (Arc::clone(dispatcher), Arc::clone(context), Arc::clone(journal));
     spawn(dispatcher, STACK_BYTES, move |number, bell| {
-        let (bell, brand) = (&bell, brand(number));
-        let slot = SlotContext { bell, brand, journal: &journal, dispatcher: &at, number };
+        let group = SlotGroup::of(&context.containment, format!("slot-{number}"));
+        let mut slot = SlotContext { bell: &bell, journal: &journal, dispatcher: &at, number, group };
         while let Some((claim, rules)) = at.take(number) {
-            at.submit(number, attempt::run(&claim, rules, &context, slot));
+            let finished = attempt::run(&claim, rules, &context, &mut slot);
+            if let Some(group) = slot.group.as_mut().filter(|_| context.was_short.load(Ordering::Relaxed)) {
+                // Another slot may need its descriptors.
+                group.release();
+            }
+            at.submit(number, finished);
         }
     })
 }
@@ -48,13 +54,6 @@ fn spawn(
     // The thread is waiting, so this cannot fail.
     let _ = sender.send(slot);
     Ok(thread)
-}
-
-/// Brands this thread with its own number, which its processes inherit: this distinguishes them from those of other slots.
-/// A worker inside a job keeps the brand that it inherited, or the worker that runs that job could not recognise
-/// orphans.
-fn brand(slot: usize) -> Option<Brand> {
-    Brand::new(u32::try_from(slot).ok()?.checked_add(1)?)?.apply()
 }
 
 #[cfg(test)]

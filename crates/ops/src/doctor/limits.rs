@@ -9,8 +9,8 @@ use sys::process::rlimit::Limit;
 
 /// The descriptors of a worker apart from its slots: the store, its own files and pipes.
 const FILES_OF_A_WORKER: u64 = 32;
-/// The output pipes of a command, its log, its lock, and its pidfd.
-const FILES_OF_A_SLOT: u64 = 8;
+/// The output pipes of a command, its log, its lock, its pidfd, and its cgroup.
+const FILES_OF_A_SLOT: u64 = 10;
 /// A supervisor, a worker, and other processes of this user.
 const PROCESSES_OF_A_WORKER: u64 = 16;
 /// A thread, a shell, and a few commands of it.

@@ -7,10 +7,11 @@ use super::{Diagnosis, Finding};
 use domain::values::span::format_seconds;
 use domain::values::timestamp::Timestamp;
 use store::{JobFilter, Page, Store, StoreError};
+use sys::cgroup;
+use sys::cgroup::Obstacle;
 use sys::clock::{Clock, SystemClock};
 use sys::host;
 use sys::process::Children;
-use sys::process::brand::Brand;
 
 /// 2024-01-01: a clock that shows an earlier time was never set.
 const EARLIEST_PLAUSIBLE_TIME: Timestamp = Timestamp::from_millis(1_704_067_200_000);
@@ -26,7 +27,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis) {
         diagnosis.add(Finding::warning("clock", format!("shows {now}")).advise(SET_THE_CLOCK));
     }
     diagnosis.add(proc_filesystem());
-    diagnosis.add(brand(Brand::is_allowed()));
+    diagnosis.add(containment(cgroup::can_contain().err().as_ref()));
 }
 
 fn proc_filesystem() -> Finding {
@@ -46,15 +47,17 @@ fn proc_filesystem() -> Finding {
     Finding::ok("proc", "/proc lists processes and their children")
 }
 
-/// Whether a worker started from here can attribute orphaned processes to its slots.
-fn brand(is_allowed: bool) -> Finding {
-    if is_allowed {
-        return Finding::ok("brand", "orphaned processes can be attributed to their jobs");
+/// Whether a worker started from here runs each command in a control group.
+fn containment(obstacle: Option<&Obstacle>) -> Finding {
+    match obstacle {
+        None => Finding::ok("containment", "each command runs in a cgroup and cannot leave a process behind"),
+        Some(why) => {
+            let message = format!(
+                "no cgroups for commands ({why}): their processes are found by session, environment and descriptors"
+            );
+            Finding::ok("containment", message)
+        }
     }
-    let message = "personality(2) is forbidden here: a daemon that leaves its session and clears its environment and descriptors survives \
-                until every job that ran concurrently has ended";
-    Finding::warning("brand", message)
-        .advise("start workers with `--concurrency 1`, or allow personality(2) in the sandbox")
 }
 
 /// Whether the clock is behind timestamps that it produced earlier.
@@ -82,11 +85,11 @@ mod tests {
     use crate::doctor::Level;
 
     #[test]
-    fn a_sandbox_that_forbids_brands_is_a_warning() {
-        assert_eq!(brand(true).level, Level::Ok);
-        let forbidden = brand(false);
-        assert_eq!(forbidden.level, Level::Warning);
-        assert!(forbidden.advice.is_some_and(|advice| advice.contains("--concurrency 1")));
+    fn the_finding_says_why_commands_have_no_groups() {
+        assert!(containment(None).message.contains("runs in a cgroup"));
+        let without = containment(Some(&Obstacle::NoKill));
+        assert_eq!(without.level, Level::Ok);
+        assert!(without.message.contains("(the kernel has no cgroup.kill)"), "{}", without.message);
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Nemesis for KillBoth {
     }
 
     fn escapes(&self) -> Escapes {
-        Escapes::Findable
+        Escapes::when_all_die()
     }
 
     fn must_be_noticed_at_once(&self) -> bool {

@@ -43,7 +43,7 @@ impl Nemesis for StopBoth {
 
     /// Another pool kills worker and supervisor if both are overdue.
     fn escapes(&self) -> Escapes {
-        Escapes::Findable
+        Escapes::when_all_die()
     }
 
     fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {

@@ -1,4 +1,4 @@
-//! Finds the group that was delegated to this pool, and sets it up.
+//! Finds the group of this process, and sets it up for limits if it was delegated to this pool.
 
 use std::fs;
 use std::io;
@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, accessat, getxattr};
 
 use super::Controllers;
-use super::group::{Bounds, Group, write};
+use super::group::write;
 use crate::process::user;
 
 /// The group of the supervisor and the workers.
 const LEAF: &str = "queuectl";
-/// The prefix of the groups of attempts.
-const JOB_PREFIX: &str = "queuectl-job-";
 /// The attribute with which systemd marks a delegated group; only root can read it.
 const DELEGATION_MARK: &str = "trusted.delegate";
 /// The suffixes of groups that systemd manages.
@@ -32,63 +30,50 @@ pub enum Obstacle {
     NotDelegated(PathBuf),
     #[error("cgroup {} contains other processes", .0.display())]
     Shared(PathBuf),
-    #[error("cgroup {} could not be set up", path.display())]
+    #[error("cgroup {} could not be set up: {source}", path.display())]
     Refused { path: PathBuf, source: io::Error },
+    #[error("the kernel has no cgroup.kill")]
+    NoKill,
+    #[error("the kernel or a sandbox does not allow clone3(2)")]
+    NoClone3,
+    #[error("the kernel kills every process that is started in a new cgroup here")]
+    KillsAtStart,
+    #[error("switched off by a test")]
+    SwitchedOff,
 }
 
-/// The group that was delegated to this worker's pool, as its supervisor has set it up.
+/// A group: its directory, and its path in `/proc/PID/cgroup`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DelegatedGroup {
-    folder: PathBuf,
-    enabled: Controllers,
+pub(super) struct Place {
+    pub(super) folder: PathBuf,
+    pub(super) path: PathBuf,
 }
 
-impl DelegatedGroup {
-    pub fn find() -> Result<Self, Obstacle> {
-        Self::above(&own()?)
+impl Place {
+    pub(super) fn below(&self, name: &str) -> Self {
+        Self { folder: self.folder.join(name), path: self.path.join(name) }
     }
 
-    /// The delegated group of a worker that is in the group `own`.
-    pub(super) fn above(own: &Path) -> Result<Self, Obstacle> {
-        let folder = own.parent().filter(|_| own.ends_with(LEAF));
-        let folder = folder.ok_or_else(|| Obstacle::NotDelegated(own.to_owned()))?;
-        let enabled = Controllers::parse(&read(&folder.join("cgroup.subtree_control")));
-        if enabled.is_empty() {
-            return Err(Obstacle::NoControllers(folder.to_owned()));
-        }
-        Ok(Self { folder: folder.to_owned(), enabled })
+    fn above(&self) -> Option<Self> {
+        Some(Self { folder: self.folder.parent()?.to_owned(), path: self.path.parent()?.to_owned() })
     }
+}
 
-    pub fn enabled(&self) -> Controllers {
-        self.enabled
+/// The group that a supervisor has set up for a worker in the group `own`, and the controllers that it enabled.
+pub(super) fn set_up_above(own: &Place) -> Result<(Place, Controllers), Obstacle> {
+    let above = own.above().filter(|_| own.folder.ends_with(LEAF));
+    let above = above.ok_or_else(|| Obstacle::NotDelegated(own.folder.clone()))?;
+    let enabled = Controllers::parse(&read(&above.folder.join("cgroup.subtree_control")));
+    if enabled.is_empty() {
+        return Err(Obstacle::NoControllers(above.folder));
     }
-
-    /// Creates a group for an attempt; the name must be unique.
-    pub fn make(&self, name: &str, bounds: Bounds) -> io::Result<Group> {
-        Group::make(self.folder.join(format!("{JOB_PREFIX}{name}")), bounds)
-    }
-
-    /// Kills and removes leftover groups whose names begin with this prefix. Groups that cannot be emptied stay.
-    pub fn remove_stale(&self, prefix: &str) {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        for entry in entries {
-            let name = entry.file_name();
-            if name
-                .to_str()
-                .and_then(|name| name.strip_prefix(JOB_PREFIX))
-                .is_some_and(|name| name.starts_with(prefix))
-            {
-                let _ = write(&entry.path(), "cgroup.kill", "1");
-                let _ = fs::remove_dir(entry.path());
-            }
-        }
-    }
+    Ok((above, enabled))
 }
 
 /// Sets up the group of this process, which must be alone in it, so that its children can create groups. To be called
 /// once, before there are children.
 pub fn prepare() -> Result<(), Obstacle> {
-    let own = own()?;
+    let own = own()?.folder;
     // Started by a job of another pool, or for a second time: the group is set up, and is not ours to change.
     if own.ends_with(LEAF) {
         return Ok(());
@@ -101,13 +86,13 @@ pub fn prepare() -> Result<(), Obstacle> {
 /// Whether [`prepare`] would succeed if this process were a supervisor.
 pub fn can_prepare() -> Result<Controllers, Obstacle> {
     let own = own()?;
-    if own.ends_with(LEAF) {
-        return DelegatedGroup::above(&own).map(|delegated| delegated.enabled);
+    if own.folder.ends_with(LEAF) {
+        return set_up_above(&own).map(|(_, enabled)| enabled);
     }
-    check(&own)
+    check(&own.folder)
 }
 
-/// Whether a group can be set up, and with which controllers. Changes nothing.
+/// Whether a group can be set up for limits, and with which controllers. Changes nothing.
 pub(super) fn check(own: &Path) -> Result<Controllers, Obstacle> {
     // The root group does not have this file.
     if !own.join("cgroup.events").exists() {
@@ -130,13 +115,16 @@ pub(super) fn check(own: &Path) -> Result<Controllers, Obstacle> {
 /// Whether the group was delegated to this user. Other users can write only to delegated groups. Root can write to all of
 /// them and must check the mark.
 fn is_delegated(own: &Path) -> bool {
-    let may_write = |path: &Path| accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
     if !(may_write(own) && may_write(&own.join("cgroup.subtree_control"))) {
         return false;
     }
     let name = own.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_of_systemd = SYSTEMD_SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
     user::number() != user::ROOT || !is_of_systemd || has_delegation_mark(own)
+}
+
+pub(super) fn may_write(path: &Path) -> bool {
+    accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
 fn has_delegation_mark(own: &Path) -> bool {
@@ -160,18 +148,23 @@ fn divide(own: &Path, controllers: Controllers) -> io::Result<()> {
     enabled
 }
 
-/// The directory of the group that this process is in.
-fn own() -> Result<PathBuf, Obstacle> {
+/// The group that this process is in.
+pub(super) fn own() -> Result<Place, Obstacle> {
     let (mounts, groups) = (read(Path::new("/proc/self/mountinfo")), read(Path::new("/proc/self/cgroup")));
-    folder(&mounts, &groups).ok_or(Obstacle::NotMounted)
+    place(&mounts, &groups).ok_or(Obstacle::NotMounted)
 }
 
-/// The directory, from the kernel's lists of a process's mounts and groups.
-pub(super) fn folder(mounts: &str, groups: &str) -> Option<PathBuf> {
-    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+/// The group, from the kernel's lists of a process's mounts and groups.
+pub(super) fn place(mounts: &str, groups: &str) -> Option<Place> {
+    let path = path_in(groups)?;
     let (root, point) = mounts.lines().find_map(mount)?;
-    let below = Path::new(path).strip_prefix(root).ok()?;
-    Some(Path::new(point).join(below))
+    let below = path.strip_prefix(root).ok()?;
+    Some(Place { folder: Path::new(point).join(below), path: path.to_owned() })
+}
+
+/// The path of a process's group, from its list of groups.
+pub(super) fn path_in(groups: &str) -> Option<&Path> {
+    groups.lines().find_map(|line| line.strip_prefix("0::")).map(Path::new)
 }
 
 /// The part of the hierarchy that is mounted, and its mount point.

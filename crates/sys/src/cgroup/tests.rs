@@ -2,14 +2,15 @@
 //! creating one.
 
 use std::fs;
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::delegation::{check, folder};
+use super::delegation::{Place, check, place, set_up_above};
 use crate::cgroup::*;
 use crate::process;
-use crate::process::spawn::{Limits, ProcessScope, Spawn, own_environment, spawn};
+use crate::process::spawn::{ChildProcess, GroupError, Limits, ProcessScope, Spawn, own_environment, spawn};
 
 const MOUNTS: &str = "\
 24 1 0:22 / /proc rw,relatime - proc proc rw
@@ -18,9 +19,11 @@ const MOUNTS: &str = "\
 
 #[test]
 fn the_directory_of_a_group_is_found() {
+    let folder = |mounts: &str, groups: &str| place(mounts, groups).map(|place| place.folder);
     let groups = "9:name=systemd:/\n0::/system.slice/q.service\n";
-    let found = folder(MOUNTS, groups).expect("it is mounted");
-    assert_eq!(found, Path::new("/sys/fs/cgroup/unified/system.slice/q.service"));
+    let found = place(MOUNTS, groups).expect("it is mounted");
+    assert_eq!(found.folder, Path::new("/sys/fs/cgroup/unified/system.slice/q.service"));
+    assert_eq!(found.below("a").path, Path::new("/system.slice/q.service/a"));
     assert_eq!(folder(MOUNTS, "0::/\n"), Some(PathBuf::from("/sys/fs/cgroup/unified/")));
     let part = MOUNTS.replace("0:26 / /sys", "0:26 /box /sys");
     assert_eq!(folder(&part, "0::/box/a\n"), Some(PathBuf::from("/sys/fs/cgroup/unified/a")));
@@ -75,27 +78,34 @@ fn only_a_group_of_our_own_is_set_up() {
 }
 
 /// A delegated group with these controllers enabled, as a worker finds it.
-fn delegated(enabled: &str) -> (tempfile::TempDir, Result<DelegatedGroup, Obstacle>) {
+fn set_up_with(enabled: &str) -> (tempfile::TempDir, Result<(Place, Controllers), Obstacle>) {
     let folder = group_with(&[("cgroup.subtree_control", enabled)]);
-    let found = DelegatedGroup::above(&folder.path().join("queuectl"));
+    let own = Place { folder: folder.path().join("queuectl"), path: PathBuf::from("/unit/queuectl") };
+    let found = set_up_above(&own);
     (folder, found)
 }
 
 #[test]
 fn a_worker_finds_the_group_that_its_supervisor_set_up() {
-    let (folder, found) = delegated("memory cpu pids\n");
-    assert_eq!(found.expect("it is set up").enabled(), Controllers { memory: true, cpu: true, pids: true });
-    assert!(matches!(DelegatedGroup::above(folder.path()), Err(Obstacle::NotDelegated(_))));
-    assert!(matches!(delegated("").1, Err(Obstacle::NoControllers(_))));
+    let (folder, found) = set_up_with("memory cpu pids\n");
+    let (above, enabled) = found.expect("it is set up");
+    assert_eq!(enabled, Controllers { memory: true, cpu: true, pids: true });
+    assert_eq!((above.folder.as_path(), above.path.as_path()), (folder.path(), Path::new("/unit")));
+    assert!(matches!(set_up_above(&above), Err(Obstacle::NotDelegated(_))));
+    assert!(matches!(set_up_with("").1, Err(Obstacle::NoControllers(_))));
 }
 
 #[test]
 fn limits_are_written_and_exceeded_limits_are_detected() {
-    let (folder, found) = delegated("memory cpu pids\n");
-    let found = found.expect("it is set up");
+    // In a directory that only imitates a group, its files exist only when they are written.
+    let above = group_with(&[]);
+    let path = above.path().join("slot-0");
     let bounds = Bounds { memory_bytes: Some(512 << 20), cpu_millis: Some(1_500), pids: Some(100) };
-    let group = found.make("w-1-0", bounds).expect("a group");
-    let path = folder.path().join("queuectl-job-w-1-0");
+    assert!(Group::make(&path, bounds).is_err(), "it has no cgroup.events");
+    fs::create_dir(&path).expect("a folder");
+    fs::write(path.join("cgroup.events"), "populated 1\nfrozen 0\n").expect("a file");
+    let group = Group::open(path.clone()).expect("a group");
+    group.limit(bounds).expect("the limits are written");
     for (file, text) in [
         ("memory.max", "536870912"),
         ("memory.swap.max", "0"),
@@ -109,71 +119,130 @@ fn limits_are_written_and_exceeded_limits_are_detected() {
     fs::write(path.join("memory.events"), "low 0\noom 1\noom_kill 2\n").expect("a file");
     fs::write(path.join("pids.events"), "max 7\n").expect("a file");
     assert!(group.ran_out_of_memory() && group.ran_out_of_pids());
+    assert!(group.is_populated() && !group.empties_within(Duration::ZERO));
+    fs::write(path.join("cgroup.events"), "populated 0\nfrozen 0\n").expect("a file");
+    assert!(!group.is_populated() && group.empties_within(Duration::ZERO));
     group.kill();
     assert_eq!(fs::read_to_string(path.join("cgroup.kill")).expect("a file"), "1");
-    assert!(found.make("w-1-0", bounds).is_err(), "the name is taken");
 }
 
 #[test]
-fn only_the_leftover_groups_of_a_dead_worker_are_removed() {
-    let (folder, found) = delegated("pids\n");
-    for name in ["queuectl-job-w-1-0", "queuectl-job-w-2-0", "queuectl", "other"] {
-        fs::create_dir(folder.path().join(name)).expect("a folder");
-    }
-    // In a directory that only imitates a group, the request to kill is a file that stays.
-    found.expect("it is set up").remove_stale("w-1-");
-    let is_there = |name: &str| folder.path().join(name).exists();
-    assert!(folder.path().join("queuectl-job-w-1-0/cgroup.kill").exists());
-    assert!(is_there("queuectl-job-w-2-0") && is_there("queuectl") && is_there("other"));
-    assert!(!folder.path().join("queuectl-job-w-2-0/cgroup.kill").exists());
-}
-
-/// A group in the machine's hierarchy for this test, if it can be created.
-fn real_group() -> Option<Group> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let top = folder(&mounts, "0::/")?;
-    Group::make(top.join(format!("queuectl-test-{}", std::process::id())), Bounds::default()).ok()
-}
-
-#[test]
-fn a_process_joins_a_group_and_is_killed_with_it() {
-    let Some(group) = real_group() else {
-        // It cannot be created here; the tests above cover the files.
-        return;
+fn only_a_writable_group_contains_others() {
+    let site = |files: &[(&str, &str)]| {
+        let folder = group_with(files);
+        let parent = Place { folder: folder.path().to_owned(), path: PathBuf::from("/unit") };
+        (Site::below(parent), folder)
     };
-    let procs = group.procs_file().expect("it can be joined");
-    let spawned = spawn(&Spawn {
+    assert!(site(&[("cgroup.procs", ""), ("cgroup.events", ""), ("cgroup.kill", "")]).0.is_ok());
+    assert!(site(&[("cgroup.procs", "")]).0.is_ok(), "the root group has no other files");
+    let old = site(&[("cgroup.procs", ""), ("cgroup.events", "")]).0;
+    assert!(matches!(old, Err(Obstacle::NoKill)), "{old:?}");
+    let closed = site(&[("cgroup.events", ""), ("cgroup.kill", "")]).0;
+    assert!(matches!(closed, Err(Obstacle::NotDelegated(_))), "{closed:?}");
+}
+
+#[test]
+fn a_directory_that_is_not_a_group_of_the_worker_is_not_opened() {
+    let above = group_with(&[]);
+    let path = above.path().join("queuectl-w-1");
+    fs::create_dir(&path).expect("a folder");
+    fs::write(path.join("cgroup.events"), "populated 1\n").expect("a file");
+    assert!(open_of_worker(&path, "w-1").is_none(), "not in a hierarchy of groups");
+    let Some(group) = real_group("names") else { return };
+    let folder = group.folder_of_slot("slot-0");
+    let folder = folder.parent().expect("that of the worker");
+    let worker = format!("test-names-{}", std::process::id());
+    assert!(open_of_worker(folder, &worker).is_some());
+    assert!(open_of_worker(folder, "test-names").is_none(), "the group of another worker");
+}
+
+/// The group of a worker in the machine's hierarchy. `None` where this user cannot make one: then the tests of the files
+/// above are all that can be tested.
+fn real_group(test: &str) -> Option<WorkerGroup> {
+    match Site::find() {
+        Ok(site) => Some(site.make(&format!("test-{test}-{}", std::process::id())).expect("a group")),
+        Err(obstacle) => {
+            let _ = writeln!(std::io::stderr(), "no groups can be made here: {obstacle}");
+            None
+        }
+    }
+}
+
+/// Starts a shell in a group.
+fn start_in(group: &Group, script: &std::ffi::CStr) -> ChildProcess {
+    spawn(&Spawn {
         program: c"/bin/sh",
-        argv: &[c"sh".to_owned(), c"-c".to_owned(), c"sleep 60 & setsid sleep 60 & wait".to_owned()],
+        argv: &[c"sh".to_owned(), c"-c".to_owned(), script.to_owned()],
         envp: &own_environment().expect("an environment"),
         cwd: None,
         scope: ProcessScope::Session,
         descriptors: &[],
-        limits: Limits { group: Some(procs.as_fd()), ..Limits::default() },
+        limits: Limits::default(),
+        group: Some(group.as_fd()),
+        pid_record: None,
     })
-    .expect("it starts");
-    let groups =
-        fs::read_to_string(format!("/proc/{}/cgroup", spawned.pid.as_raw_pid())).expect("its groups");
-    assert!(groups.contains("/queuectl-test-"), "{groups}");
-    // The processes that it starts are in the group as well.
-    let members = || member_count(&groups);
+    .expect("it starts")
+}
+
+fn reap(child: &ChildProcess) {
+    assert!(child.handle.ends_within(Duration::from_secs(20)).expect("a handle"));
+    assert!(process::reap(child.pid).expect("a child").is_some());
+}
+
+#[test]
+fn a_process_starts_in_a_group_and_is_killed_with_it() {
+    let Some(worker) = real_group("kill") else { return };
+    let (one, other) = (worker.make("slot-0", Bounds::default()), worker.make("slot-1", Bounds::default()));
+    let (one, other) = (one.expect("a group"), other.expect("a group"));
+    assert!(!one.is_populated());
+    let killed = start_in(&one, c"sleep 60 & setsid sleep 60 & wait");
+    let kept = start_in(&other, c"exec sleep 60");
+    assert_eq!(worker.slot_of(killed.pid).as_deref(), Some("slot-0"));
+    assert_eq!(worker.slot_of(kept.pid).as_deref(), Some("slot-1"));
+    assert_eq!(worker.slot_of(rustix::process::getpid()), None);
     let began = Instant::now();
-    while members() < 3 {
+    while one.pids().len() < 3 {
         assert!(began.elapsed() < Duration::from_secs(20), "the processes did not start");
         std::thread::yield_now();
     }
-    group.kill();
-    assert!(spawned.handle.ends_within(Duration::from_secs(20)).expect("a handle"));
-    assert!(process::reap(spawned.pid).expect("a child").is_some());
-    group.end();
-    assert!(!folder_of(&groups).exists(), "the group is removed");
+    assert!(!one.empties_within(Duration::from_millis(1)));
+    one.kill();
+    assert!(one.empties_within(Duration::from_secs(20)));
+    reap(&killed);
+    assert!(other.is_populated(), "the processes of other groups live");
+    drop(other);
+    let folder = worker.folder_of_slot("slot-1");
+    assert!(folder.exists(), "a group with processes is not removed");
+    open_slot(&folder).kill();
+    reap(&kept);
+    // A process may leave groups behind.
+    fs::create_dir_all(worker.folder_of_slot("slot-0").join("inner/most")).expect("groups");
+    drop(one);
+    drop(worker);
+    assert!(!folder.parent().expect("that of the worker").exists(), "the group is removed with all in it");
 }
 
-fn folder_of(groups: &str) -> PathBuf {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
-    folder(&mounts, groups).expect("a directory")
+#[test]
+fn a_group_that_was_removed_is_empty_and_accepts_no_process() {
+    let Some(worker) = real_group("removed") else { return };
+    let group = worker.make("slot-0", Bounds::default()).expect("a group");
+    fs::remove_dir(worker.folder_of_slot("slot-0")).expect("it is empty");
+    assert!(!group.is_populated());
+    let failure = spawn(&Spawn {
+        program: c"/bin/true",
+        argv: &[c"true".to_owned()],
+        envp: &own_environment().expect("an environment"),
+        cwd: None,
+        scope: ProcessScope::Session,
+        descriptors: &[],
+        limits: Limits::default(),
+        group: Some(group.as_fd()),
+        pid_record: None,
+    })
+    .expect_err("it has no group");
+    assert!(failure.get_ref().and_then(|inner| inner.downcast_ref::<GroupError>()).is_some(), "{failure}");
 }
 
-fn member_count(groups: &str) -> usize {
-    fs::read_to_string(folder_of(groups).join("cgroup.procs")).unwrap_or_default().lines().count()
+fn open_slot(folder: &Path) -> Group {
+    Group::open(folder.to_owned()).expect("a group")
 }

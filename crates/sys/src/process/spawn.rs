@@ -7,6 +7,8 @@
 //! our descriptors are closed on exec.
 
 mod child;
+pub(crate) mod clone3;
+mod pid_record;
 mod stack;
 
 use std::ffi::{CStr, CString};
@@ -21,6 +23,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::stdio::{dup2_stdin, stdin};
 
 use self::child::{Orders, Pointers, Step};
+pub use self::pid_record::PidRecord;
 use super::ProcessHandle;
 use super::cstr_array::CstrArray;
 use super::rlimit;
@@ -46,23 +49,27 @@ pub struct Spawn<'a> {
     pub scope: ProcessScope,
     /// Our descriptors and their numbers in the child. Standard input is `/dev/null` unless it is listed.
     pub descriptors: &'a [(BorrowedFd<'a>, RawFd)],
-    pub limits: Limits<'a>,
+    pub limits: Limits,
+    /// The directory of the control group that it starts in; `None` for that of this process.
+    pub group: Option<BorrowedFd<'a>>,
+    pub pid_record: Option<PidRecord<'a>>,
 }
 
 /// The limits of the program from its start.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Limits<'a> {
+pub struct Limits {
     pub open_files: Option<u64>,
     pub nice: Option<i32>,
-    /// The `cgroup.procs` file of a control group.
-    pub group: Option<BorrowedFd<'a>>,
 }
+
+/// A program was not started because its control group accepts no process: it was removed or divided.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to enter its cgroup: {0}")]
+pub struct GroupError(Errno);
 
 /// A limit that cannot be applied, so that the program was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum LimitError {
-    #[error("failed to enter its cgroup: {0}")]
-    Group(Errno),
     #[error("nice {nice} is not allowed here: {errno}")]
     Nice { nice: i32, errno: Errno },
     #[error("a limit of {open_files} open files is not allowed here: {errno}")]
@@ -101,7 +108,8 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<ChildProcess> {
         cwd: spawn.cwd,
         scope: spawn.scope,
         descriptors: &descriptors,
-        group: spawn.limits.group,
+        group: spawn.group,
+        pid_record: spawn.pid_record,
         nice: spawn.limits.nice,
         open_files: open_files(&spawn.limits),
         failure: None,
@@ -117,7 +125,7 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<ChildProcess> {
 }
 
 /// The program's own limit, or else the original limit of this process if it was raised.
-fn open_files(limits: &Limits<'_>) -> Option<OpenFiles> {
+fn open_files(limits: &Limits) -> Option<OpenFiles> {
     let own = limits.open_files.map(|most| OpenFiles { soft: most, hard: most });
     own.or_else(rlimit::original_open_files)
 }
@@ -125,7 +133,6 @@ fn open_files(limits: &Limits<'_>) -> Option<OpenFiles> {
 fn step_error(step: Step, errno: Errno) -> io::Error {
     match step {
         Step::Start => errno.into(),
-        Step::Group => io::Error::other(LimitError::Group(errno)),
         Step::Nice(nice) => io::Error::other(LimitError::Nice { nice, errno }),
         Step::OpenFiles(open_files) => io::Error::other(LimitError::OpenFiles { open_files, errno }),
     }
@@ -150,7 +157,7 @@ fn start(orders: &mut Orders<'_>) -> io::Result<ChildProcess> {
     // SAFETY: the mask above blocks every signal that has a handler.
     let result = unsafe { child::clone(orders) };
     mask.set_as_mask()?;
-    let (pid, handle) = result?;
+    let (pid, handle) = result.map_err(|error| start_error(orders, error))?;
     let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::other("the system gave no pid"))?;
     let Some(handle) = handle else {
         // A kernel that does not know the flag ignores it, and no process may run that cannot be watched.
@@ -159,6 +166,18 @@ fn start(orders: &mut Orders<'_>) -> io::Result<ChildProcess> {
         return Err(Errno::NOSYS.into());
     };
     Ok(ChildProcess { pid, handle: handle.into() })
+}
+
+/// A shortage is that of the system; every other error of a start in a group is due to the group.
+fn start_error(orders: &Orders<'_>, error: io::Error) -> io::Error {
+    match Errno::from_io_error(&error) {
+        Some(errno)
+            if orders.group.is_some() && ![Errno::AGAIN, Errno::NOMEM, Errno::MFILE].contains(&errno) =>
+        {
+            io::Error::other(GroupError(errno))
+        }
+        Some(_) | None => error,
+    }
 }
 
 /// Reaps a process that is about to end.
@@ -218,7 +237,7 @@ mod tests {
     }
 
     fn output_within(
-        limits: Limits<'_>,
+        limits: Limits,
         program: &CStr,
         arguments: &[&CStr],
         cwd: Option<&CStr>,
@@ -237,6 +256,8 @@ mod tests {
             scope: ProcessScope::Session,
             descriptors: &descriptors,
             limits,
+            group: None,
+            pid_record: None,
         })?;
         drop(end);
         let mut text = String::new();
@@ -297,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_program_has_its_limits_from_the_start() {
-        let limits = Limits { open_files: Some(64), nice: Some(7), group: None };
+        let limits = Limits { open_files: Some(64), nice: Some(7) };
         let script = c"ulimit -Sn; ulimit -Hn; cut -d' ' -f19 /proc/self/stat";
         let text = output_within(limits, c"/bin/sh", &[c"-c", script], None).expect("output");
         assert_eq!(text.lines().collect::<Vec<_>>(), ["64", "64", "7"]);
@@ -310,10 +331,6 @@ mod tests {
         let failure = output_within(limits, c"/bin/true", &[], None).expect_err("it is not allowed");
         assert!(failure.to_string().starts_with("a limit of 1099511627776 open files is not allowed here: "));
         assert_eq!(failure.raw_os_error(), None, "the program is not at fault");
-        let closed = File::open("/dev/null").expect("open");
-        let limits = Limits { group: Some(closed.as_fd()), ..Limits::default() };
-        let failure = output_within(limits, c"/bin/true", &[], None).expect_err("it is not writable");
-        assert!(failure.to_string().starts_with("failed to enter its cgroup: "), "{failure}");
     }
 
     #[test]

@@ -8,18 +8,13 @@ use std::fs;
 
 use rustix::process::{Pid, Signal};
 
-use super::{ProcessHandle, stat};
+use super::{ProcessHandle, Stat, stat};
 
 /// A process of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     pub pid: Pid,
-    pub parent: Option<Pid>,
-    /// In clock ticks since boot: together with the pid it identifies one process for good.
-    pub start_time: u64,
-    pub threads: u32,
-    /// Its resident memory, including shared pages.
-    pub resident_bytes: u64,
+    pub stat: Stat,
 }
 
 /// These processes and all their descendants.
@@ -31,7 +26,7 @@ pub fn of(roots: &[Pid]) -> Vec<Member> {
         if !visited.insert(pid) {
             continue;
         }
-        if let Some(member) = Member::read(pid) {
+        if let Some(member) = stat(pid).map(|stat| Member { pid, stat }) {
             unvisited.extend(member.children());
             members.push(member);
         }
@@ -42,14 +37,16 @@ pub fn of(roots: &[Pid]) -> Vec<Member> {
 /// The memory of all members together. While it does not exceed `limit`, shared pages are counted once per process, which
 /// is cheap; otherwise each is counted once.
 pub fn memory_of(members: &[Member], limit: u64) -> u64 {
-    let resident = members.iter().map(|member| member.resident_bytes).sum();
+    let resident = members.iter().map(Member::resident_bytes).sum();
     if resident <= limit {
         return resident;
     }
     // A process that is just being started may still share the memory of its parent, which would count twice.
-    let is_in_parent = |member: &Member| member.parent.is_some_and(|parent| share_memory(member.pid, parent));
+    let is_in_parent = |member: &Member| {
+        Pid::from_raw(member.stat.parent).is_some_and(|parent| share_memory(member.pid, parent))
+    };
     let own = members.iter().filter(|member| !is_in_parent(member));
-    own.map(|member| member.proportional_bytes().unwrap_or(member.resident_bytes)).sum()
+    own.map(|member| member.proportional_bytes().unwrap_or_else(|| member.resident_bytes())).sum()
 }
 
 /// Whether two processes share their memory, as threads do. If the kernel does not say, they do not.
@@ -63,29 +60,14 @@ fn share_memory(one: Pid, other: Pid) -> bool {
 }
 
 impl Member {
-    fn read(pid: Pid) -> Option<Self> {
-        let text = fs::read(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?;
-        Self::parse(pid, &String::from_utf8_lossy(&text))
-    }
-
-    /// The name is in parentheses and may contain anything; the other fields follow the last closing parenthesis.
-    fn parse(pid: Pid, text: &str) -> Option<Self> {
-        let (_, fields) = text.rsplit_once(") ")?;
-        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
-        let pages: u64 = fields.get(21)?.parse().ok()?;
-        Some(Self {
-            pid,
-            parent: Pid::from_raw(fields.get(1)?.parse().ok()?),
-            threads: fields.get(17)?.parse().ok()?,
-            start_time: fields.get(19)?.parse().ok()?,
-            resident_bytes: pages.saturating_mul(page_bytes()),
-        })
+    fn resident_bytes(&self) -> u64 {
+        self.stat.resident_pages.saturating_mul(page_bytes())
     }
 
     /// The children that any of its threads has started.
     fn children(&self) -> Vec<Pid> {
         let pid = self.pid.as_raw_pid();
-        if self.threads <= 1 {
+        if self.stat.threads <= 1 {
             return children_of(&format!("/proc/{pid}/task/{pid}/children"));
         }
         let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
@@ -108,7 +90,7 @@ impl Member {
         let Ok(handle) = ProcessHandle::open(self.pid) else {
             return;
         };
-        if stat(self.pid).is_some_and(|now| now.start_time == self.start_time) {
+        if stat(self.pid).is_some_and(|now| now.start_time == self.stat.start_time) {
             let _ = handle.signal(signal);
         }
     }
@@ -135,16 +117,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_line_is_parsed() {
-        let text = "42 (a) Z (b) S 7 42 43 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 5 0 98765 4096 3 0";
-        let member = Member::parse(getpid(), text).expect("a line");
-        assert_eq!((member.threads, member.start_time), (5, 98_765));
-        assert_eq!(member.parent, Pid::from_raw(7));
-        assert_eq!(member.resident_bytes, 3 * page_bytes());
-        assert_eq!(Member::parse(getpid(), "42 (cut) S 7"), None);
-    }
-
-    #[test]
     fn descendants_are_found_counted_and_signalled() {
         let script = "sleep 60 & (sleep 60; true) & echo ready; wait";
         let mut shell = Command::new("sh");
@@ -167,7 +139,8 @@ mod tests {
         assert!(memory_of(&members, u64::MAX) >= memory_of(&members, 0), "shared pages count once");
         assert!(memory_of(&members, 0) > 0);
         assert!(share_memory(root, root) && !share_memory(root, getpid()));
-        let recycled = Member { start_time: members[0].start_time + 1, ..members[0] };
+        let mut recycled = members[0];
+        recycled.stat.start_time += 1;
         recycled.signal(Signal::KILL);
         assert_eq!(of(&[root]).len(), 4, "another process with its pid is not signalled");
         for member in &members {

@@ -12,6 +12,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::io::Errno;
 
 use super::ProcessScope;
+use super::clone3;
+use super::pid_record::PidRecord;
 use super::stack::Stack;
 use crate::process::rlimit::OpenFiles;
 use crate::signal::set::SignalSet;
@@ -32,8 +34,9 @@ pub(super) struct Orders<'a> {
     pub(super) scope: ProcessScope,
     /// Our descriptors and their numbers in the program.
     pub(super) descriptors: &'a [(BorrowedFd<'a>, RawFd)],
-    /// The `cgroup.procs` file of the control group to join.
+    /// The directory of the control group to start in.
     pub(super) group: Option<BorrowedFd<'a>>,
+    pub(super) pid_record: Option<PidRecord<'a>>,
     pub(super) nice: Option<c_int>,
     pub(super) open_files: Option<OpenFiles>,
     /// Why the program was not executed.
@@ -58,7 +61,6 @@ impl<'a> Pointers<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Start,
-    Group,
     Nice(c_int),
     OpenFiles(u64),
 }
@@ -72,14 +74,20 @@ pub(super) enum Step {
 /// memory of this one.
 #[expect(unsafe_code, reason = "there is no safe wrapper for clone(2)")]
 pub(super) unsafe fn clone(orders: &mut Orders<'_>) -> io::Result<(libc::pid_t, Option<OwnedFd>)> {
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
     let mut handle: RawFd = -1;
     let pid = Stack::with(|stack| {
+        let group = orders.group;
         let orders = std::ptr::from_mut(orders).cast::<c_void>();
+        if let Some(group) = group {
+            let arguments = clone3::Arguments::new(flags, &mut handle, stack, group);
+            // SAFETY: as below.
+            return unsafe { clone3::call(&arguments, begin, orders) };
+        }
         // SAFETY: CLONE_VFORK suspends this thread until the process has memory of its own or has ended. Until then
         // `orders`, all that it borrows and the stack, which belongs to this thread, are valid and used by the new
         // process only. `begin` gets a pointer to `Orders`, as it requires, and never returns into this stack.
-        let pid = unsafe { libc::clone(begin, stack.top(), flags, orders, &raw mut handle) };
+        let pid = unsafe { libc::clone(begin, stack.top(), flags | libc::SIGCHLD, orders, &raw mut handle) };
         if pid == -1 { Err(io::Error::last_os_error()) } else { Ok(pid) }
     });
     let pid = pid.flatten()?;
@@ -111,21 +119,10 @@ impl Orders<'_> {
     /// program has none.
     unsafe fn carry_out(&self) -> Result<Infallible, (Step, Errno)> {
         let at_start = |error| (Step::Start, error);
-        // First, because its entrance may have a number that another descriptor is given.
-        self.join_group().map_err(|error| (Step::Group, error))?;
         // SAFETY: the caller promises that this is the new process.
         unsafe { self.arrange() }.map_err(at_start)?;
         self.limit()?;
         self.become_program().map_err(at_start)
-    }
-
-    fn join_group(&self) -> Result<(), Errno> {
-        let Some(procs_file) = self.group else {
-            return Ok(());
-        };
-        // SAFETY: the borrow keeps the descriptor open, and the kernel reads one byte of a literal that has one.
-        let written = unsafe { libc::write(procs_file.as_raw_fd(), b"0".as_ptr().cast(), 1) };
-        check(if written == 1 { 0 } else { -1 }).map(drop)
     }
 
     /// # Safety
@@ -139,6 +136,10 @@ impl Orders<'_> {
                 ProcessScope::Group => libc::setpgid(0, 0),
             }
         })?;
+        // Before the descriptors, because its own may have a number that another one is given.
+        if let Some(record) = &self.pid_record {
+            record.write();
+        }
         for (ours, number) in self.descriptors {
             // SAFETY: the caller promises that this is the new process.
             unsafe { give(*ours, *number) }?;

@@ -50,6 +50,11 @@ impl Stack {
         }
     }
 
+    /// Its lower end.
+    pub(super) fn lowest(&self) -> *mut c_void {
+        self.lowest.as_ptr()
+    }
+
     /// Its initial position: it grows downwards.
     pub(super) fn top(&self) -> *mut c_void {
         self.lowest.as_ptr().wrapping_byte_add(BYTES)

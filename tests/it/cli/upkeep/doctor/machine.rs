@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use sys::cgroup::can_contain;
 use sys::fs::disk::Filesystem;
-use sys::process::brand::Brand;
 
 use super::{Diagnosis, tamper};
 use crate::cli::harness::Home;
@@ -17,9 +17,16 @@ fn a_clock_that_was_set_back_is_reported() {
 }
 
 #[test]
-fn the_means_to_identify_orphans_are_reported() {
-    let level = if Brand::is_allowed() { "ok" } else { "warning" };
-    Diagnosis::of(&Home::with_jobs(&["a"])).code(0).finds("brand", level, "");
+fn the_containment_of_commands_is_reported() {
+    let home = Home::with_jobs(&["a"]);
+    let expected =
+        if can_contain().is_ok() { "each command runs in a cgroup" } else { "no cgroups for commands (" };
+    Diagnosis::of(&home).code(0).finds("containment", "ok", expected);
+    // In released builds no guard can be switched off.
+    if cfg!(debug_assertions) {
+        let ran = home.call(["doctor", "--json"]).env("QUEUECTL_WITHOUT", "containment").run();
+        Diagnosis { ran }.code(0).finds("containment", "ok", "(switched off by a test)");
+    }
 }
 
 #[test]
@@ -27,11 +34,11 @@ fn process_limits_that_are_too_low_are_reported() {
     let home = Home::with_jobs(&["a"]);
     let diagnosis = |limit: &str| Diagnosis { ran: home.call(["doctor", "--json"]).with_limit(limit).run() };
     diagnosis("-n 64").code(0).finds("open_files", "ok", "64 open files are allowed");
-    diagnosis("-n 39").code(0).finds("open_files", "warning", "a worker may need 40").advises("ulimit -n");
+    diagnosis("-n 41").code(0).finds("open_files", "warning", "a worker may need 42").advises("ulimit -n");
     diagnosis("-f 2048").code(0).finds("file_size", "warning", "are limited to 1 MiB");
     home.run(["config", "set", "concurrency", "100"]).ok();
-    diagnosis("-n 64").code(0).finds("open_files", "warning", "a worker may need 832");
-    diagnosis("-n 900; ulimit -Sn 64").code(0).finds("open_files", "ok", "900 open files are allowed");
+    diagnosis("-n 64").code(0).finds("open_files", "warning", "a worker may need 1032");
+    diagnosis("-n 1100; ulimit -Sn 64").code(0).finds("open_files", "ok", "1100 open files are allowed");
 }
 
 #[test]
