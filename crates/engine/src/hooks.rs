@@ -6,9 +6,8 @@
 //! ```text
 //!   outbox          claims due deliveries and records results, in one transaction (like `exchange` for jobs)
 //!     └─ delivery_pool   a bounded number of threads, one delivery each, next to the slots and never in their way
-//!          └─ deliver       turns a delivery into a hook process and its end into a result
-//!               └─ process     a command in a session of its own, without slot or lease
-//!                    └─ webhook   the program called as `__post`: an HTTP request that can be killed at any moment
+//!          └─ deliver       turns a delivery into a command, which runs like that of an attempt, and its end into a result
+//!               └─ webhook    the program called as `__post`: an HTTP request that can be killed at any moment
 //! ```
 //!
 //! A delivery that is being sent belongs to a worker. When that worker is reaped or retires, or after a minute, the
@@ -19,5 +18,4 @@ pub(crate) mod deliver;
 pub(crate) mod delivery_pool;
 pub(crate) mod hook_test;
 pub(crate) mod outbox;
-pub(crate) mod process;
 pub(crate) mod webhook;

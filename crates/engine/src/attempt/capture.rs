@@ -30,6 +30,8 @@ pub struct Capture {
     start: Instant,
     /// A reader follows the output.
     is_watched: bool,
+    /// Nothing is kept but the last line of either stream.
+    is_last_line_only: bool,
     buffer: MemoryBuffer,
     file: Option<LogFile>,
     /// Memory and file hold the same output; if the attempt ends soon, only the copy in memory is stored.
@@ -58,12 +60,18 @@ impl Capture {
         Self::starting_at(log, max_bytes, Instant::now())
     }
 
+    /// Keeps only the last line, of either stream.
+    pub(crate) fn of_last_line() -> Self {
+        Self { is_last_line_only: true, ..Self::new(PathBuf::new(), 0) }
+    }
+
     fn starting_at(log: PathBuf, max_bytes: u64, start: Instant) -> Self {
         Self {
             log,
             max_bytes,
             start,
             is_watched: false,
+            is_last_line_only: false,
             buffer: MemoryBuffer::default(),
             file: None,
             is_copied: false,
@@ -119,8 +127,11 @@ impl Capture {
         if bytes.is_empty() {
             return;
         }
-        if stream == Stream::Err {
+        if stream == Stream::Err || self.is_last_line_only {
             self.errors.take(bytes);
+        }
+        if self.is_last_line_only {
+            return;
         }
         let at = now.saturating_duration_since(self.start);
         let frame = Frame { stream, at, bytes };

@@ -54,6 +54,8 @@ impl Context {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     Shell(Invocation),
+    /// A program of our own, which no shell could replace.
+    Program(Invocation),
     /// A program that needs no shell, and the command line for the shell in case it cannot be started.
     Direct {
         invocation: Invocation,
@@ -84,7 +86,9 @@ impl Plan {
     /// The program to spawn first.
     pub(crate) fn invocation(&self) -> &Invocation {
         match self {
-            Self::Shell(invocation) | Self::Direct { invocation, .. } => invocation,
+            Self::Shell(invocation) | Self::Program(invocation) | Self::Direct { invocation, .. } => {
+                invocation
+            }
         }
     }
 
@@ -93,10 +97,10 @@ impl Plan {
         Path::new(OsStr::from_bytes(self.invocation().cwd.as_bytes()))
     }
 
-    /// The program to spawn if that failed; `None` if it was the shell.
+    /// The program to spawn if that failed; `None` if there is no other.
     pub(crate) fn fallback(&self) -> Option<Invocation> {
         match self {
-            Self::Shell(_) => None,
+            Self::Shell(_) | Self::Program(_) => None,
             Self::Direct { invocation, line } => {
                 Some(in_shell(line.clone(), invocation.envp.clone(), invocation.cwd.clone()))
             }

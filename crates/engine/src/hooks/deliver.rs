@@ -1,28 +1,42 @@
 //! Delivering an event to a hook: from a delivery to a hook process, and to its result.
 //!
 //! The shell runs a command. An event for a URL is posted by this program in a separate process: so the worker can end
-//! it at any moment, and a receiver's response never reaches the worker.
+//! it at any moment, and a receiver's response never reaches the worker. A hook process is started, watched and ended like
+//! the command of an attempt, but it has no slot, no record and no lease.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::io::{Seek, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-use super::process;
-use super::process::{Ending, HookProcess, HookResult, HookSupervision};
+use rustix::fs::{MemfdFlags, memfd_create};
+
 use super::webhook::Request;
+use crate::attempt::capture::Capture;
+use crate::attempt::child::{Cause, Child, Start, Supervision};
 use crate::attempt::command;
-use crate::attempt::command::{Context, Invocation};
+use crate::attempt::command::{Context, Invocation, Plan};
 use crate::attempt::cookie::{Cookie, CookieOwner};
 use crate::attempt::outcome_of;
+use crate::attempt::slot_records::RecordLock;
 use crate::attempt::variables;
 use crate::attempt::variables::Variables;
+use crate::orphans::containment::SlotGroup;
+use crate::orphans::reparented::Orphans;
+use crate::worker::dispatcher::SlotBell;
 use domain::hook::Target;
 use domain::job::environment::Environment;
 use domain::job::outcome::{Outcome, error_line};
 use store::{Delivery, DeliveryResult};
+use sys::cgroup::Bounds;
+use sys::process::ChildExit;
 use sys::process::cstr_array::{CstrArray, NulByte};
+use sys::process::spawn::Limits;
 
 /// How long a hook's command may take.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,26 +45,90 @@ const POST_PROCESS_TIMEOUT: Duration = Duration::from_secs(20);
 /// This program, even if its file was replaced by a newer version.
 const SELF: &std::ffi::CStr = c"/proc/self/exe";
 
+/// The tools with which the calling thread supervises a hook process.
+#[derive(Debug)]
+pub(crate) struct Lane<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) orphans: &'a Orphans,
+    /// `None` if this process runs no attempts.
+    pub(crate) record_lock: Option<RecordLock<'a>>,
+    pub(crate) group: Option<SlotGroup<'a>>,
+    /// Rings when the delivery must stop.
+    pub(crate) bell: &'a SlotBell,
+}
+
+/// The command of a hook, and its input.
+#[derive(Debug)]
+struct HookProcess {
+    plan: Plan,
+    /// Its standard input.
+    input: Vec<u8>,
+    timeout: Duration,
+}
+
+/// How a hook process ended, and the last line that it printed.
+#[derive(Debug)]
+struct HookResult {
+    cause: Option<Cause>,
+    ended: ChildExit,
+    last_line: Option<String>,
+}
+
 /// Delivers an event to a hook, and returns the result.
-pub(crate) fn deliver(
-    delivery: &Delivery,
-    context: &Context,
-    supervision: HookSupervision<'_>,
-) -> DeliveryResult {
-    let process = match hook_process(delivery, context) {
+pub(crate) fn deliver(delivery: &Delivery, mut lane: Lane<'_>) -> DeliveryResult {
+    let process = match hook_process(delivery, lane.context) {
         Ok(process) => process,
         Err(problem) => return failed(Outcome::SpawnError, Some(&problem)),
     };
-    match process::run(&process, supervision) {
+    match lane.run(&process, &delivery.name) {
         Ok(result) => sent(&delivery.target, &result),
-        Err(error) => failed(Outcome::SpawnError, Some(&spawn_error(&process, &error))),
+        Err(error) => {
+            // If the cause is the folder, an error that names it is more helpful.
+            let folder = command::check_cwd(process.plan.cwd()).err();
+            let problem = folder.map_or(error.to_string(), |problem| problem.to_string());
+            failed(Outcome::SpawnError, Some(&problem))
+        }
     }
 }
 
-/// If the cause is the folder, an error that names it is more helpful.
-fn spawn_error(process: &HookProcess, error: &std::io::Error) -> String {
-    let folder = Path::new(std::ffi::OsStr::from_bytes(process.invocation.cwd.as_bytes()));
-    command::check_cwd(folder).err().map_or(error.to_string(), |problem| problem.to_string())
+impl Lane<'_> {
+    fn run(&mut self, process: &HookProcess, delivery: &str) -> io::Result<HookResult> {
+        let input = readable(&process.input)?;
+        if let Some(group) = &mut self.group {
+            group.prepare(Bounds::default())?;
+        }
+        let child = Child::start(Start {
+            plan: &process.plan,
+            input: Some(input.as_fd()),
+            record: None,
+            limits: Limits::default(),
+            group: self.group.as_ref().and_then(SlotGroup::group),
+        })?;
+        self.orphans.add_leader(child.pid);
+        let owner = CookieOwner::Delivery { name: delivery.to_owned() };
+        let supervision = Supervision {
+            timeout: Some(process.timeout),
+            kill_grace: Duration::ZERO,
+            bell: self.bell,
+            group: self.group.as_ref(),
+            orphans: self.orphans,
+            cookie: &Cookie { worker: self.context.worker_id.clone(), owner },
+            record_lock: self.record_lock.as_ref(),
+            limits: None,
+            report: None,
+        };
+        let mut capture = Capture::of_last_line();
+        let (cause, ended) = child.run(supervision, &mut capture);
+        Ok(HookResult { cause, ended: ended?, last_line: capture.finish().last_error_line })
+    }
+}
+
+/// A file in memory: unlike a pipe it takes all of the input at once, so the worker does not wait for the reader.
+fn readable(bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create("queuectl-event", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
 }
 
 fn failed(outcome: Outcome, message: Option<&str>) -> DeliveryResult {
@@ -59,29 +137,25 @@ fn failed(outcome: Outcome, message: Option<&str>) -> DeliveryResult {
 
 fn sent(target: &Target, result: &HookResult) -> DeliveryResult {
     let last_line = result.last_line.as_deref();
-    match (result.ending, target) {
-        (Ending::Stopped, _) => DeliveryResult::GivenBack,
-        (Ending::TimedOut, _) => failed(Outcome::Timeout, last_line),
-        (Ending::Ended(status), _) if status.success() => DeliveryResult::Delivered,
+    match (result.cause, target) {
+        (Some(Cause::Interrupt(_)), _) => DeliveryResult::GivenBack,
+        (Some(Cause::Timeout | Cause::LimitExceeded(_)), _) => failed(Outcome::Timeout, last_line),
+        (None, _) if result.ended.status.success() => DeliveryResult::Delivered,
         // The posting process has printed the whole error.
-        (Ending::Ended(_), Target::Url { .. }) if last_line.is_some() => {
+        (None, Target::Url { .. }) if last_line.is_some() => {
             DeliveryResult::Failed(last_line.unwrap_or_default().to_owned())
         }
-        (Ending::Ended(status), _) => failed(outcome_of(status), last_line),
+        (None, _) => failed(outcome_of(result.ended.status), last_line),
     }
 }
 
 fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, String> {
-    let cookie = Cookie {
-        worker: context.worker_id.clone(),
-        owner: CookieOwner::Delivery { name: delivery.name.clone() },
-    };
     match &delivery.target {
         Target::Command { line, cwd, environment } => {
             let base = environment.as_deref().unwrap_or(&context.own_environment);
             let invocation = in_shell(delivery, context, line, cwd.as_deref(), base)?;
             let input = format!("{}\n", delivery.payload).into_bytes();
-            Ok(HookProcess { invocation, input, cookie, limit: COMMAND_TIMEOUT })
+            Ok(HookProcess { plan: Plan::Shell(invocation), input, timeout: COMMAND_TIMEOUT })
         }
         Target::Url { url, secret } => {
             let request = Request {
@@ -97,12 +171,8 @@ fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, S
                 envp: envp(delivery, context, &context.own_environment, Path::new("/"))?,
                 cwd: c"/".to_owned(),
             };
-            Ok(HookProcess {
-                invocation,
-                input: request.to_json().into_bytes(),
-                cookie,
-                limit: POST_PROCESS_TIMEOUT,
-            })
+            let input = request.to_json().into_bytes();
+            Ok(HookProcess { plan: Plan::Program(invocation), input, timeout: POST_PROCESS_TIMEOUT })
         }
     }
 }
@@ -131,4 +201,52 @@ fn envp(delivery: &Delivery, context: &Context, base: &Environment, cwd: &Path) 
     ];
     own.extend(context.variables());
     variables.to_envp(&own).map_err(|NulByte| "its environment contains a NUL byte".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::dispatcher::Interrupt;
+
+    fn run(script: &str, timeout: Duration, bell: &SlotBell) -> HookResult {
+        let mut envp = CstrArray::default();
+        envp.push(&[b"PATH=/usr/bin:/bin"]).expect("no NUL");
+        let script = CString::new(script).expect("no NUL");
+        let plan = Plan::Shell(command::in_shell(script, envp, c"/".to_owned()));
+        let process = HookProcess { plan, input: b"an event".to_vec(), timeout };
+        let context = Context {
+            worker_id: "w".parse().expect("a name"),
+            home: "/".into(),
+            store: None,
+            own_environment: Environment::capture([]),
+        };
+        let orphans = Orphans::new().expect("children are listed");
+        let mut lane = Lane { context: &context, orphans: &orphans, record_lock: None, group: None, bell };
+        lane.run(&process, "d-1").expect("it runs")
+    }
+
+    #[test]
+    fn it_reads_the_event_and_its_last_line_is_kept() {
+        let bell = SlotBell::new().expect("a bell");
+        let result = run("cat; echo; echo no luck >&2; exit 3", Duration::from_secs(60), &bell);
+        assert_eq!((result.cause, result.ended.status.code()), (None, Some(3)));
+        assert_eq!(result.last_line.as_deref(), Some("no luck"));
+        let result = run("echo bad luck >&2; cat", Duration::from_secs(60), &bell);
+        assert_eq!(result.last_line.as_deref(), Some("an event"));
+    }
+
+    #[test]
+    fn a_hook_process_that_does_not_end_is_killed_at_its_time_limit() {
+        let bell = SlotBell::new().expect("a bell");
+        let result = run("trap '' TERM; echo here; sleep 600", Duration::from_millis(50), &bell);
+        assert_eq!(result.cause, Some(Cause::Timeout));
+    }
+
+    #[test]
+    fn a_stopped_hook_process_is_killed_at_once() {
+        let bell = SlotBell::new().expect("a bell");
+        bell.ring(Interrupt::ReleaseAtOnce);
+        let result = run("sleep 600", Duration::from_secs(600), &bell);
+        assert!(matches!(result.cause, Some(Cause::Interrupt(_))), "{result:?}");
+    }
 }

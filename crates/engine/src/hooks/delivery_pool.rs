@@ -9,13 +9,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use super::deliver::deliver;
-use super::process::HookSupervision;
+use super::deliver::{Lane, deliver};
 use crate::attempt::AttemptContext;
 use crate::orphans::containment::SlotGroup;
-use crate::worker::dispatcher::EventBell;
+use crate::worker::dispatcher::{EventBell, Interrupt, SlotBell};
 use store::{Delivery, DeliveryReport, DeliveryResult};
-use sys::cgroup::Bounds;
 use sys::failpoint;
 
 /// How many deliveries are in progress at most.
@@ -26,9 +24,16 @@ const STACK_BYTES: usize = 256 << 10;
 pub(crate) struct DeliveryPool {
     context: Arc<AttemptContext>,
     shared: Arc<Shared>,
-    lanes: Vec<Option<JoinHandle<()>>>,
+    lanes: Vec<Option<Sender>>,
     /// The results of deliveries that are not recorded yet.
     reports: Vec<DeliveryReport>,
+}
+
+/// A delivery in progress.
+#[derive(Debug)]
+struct Sender {
+    thread: JoinHandle<()>,
+    stop: Arc<SlotBell>,
 }
 
 #[derive(Debug)]
@@ -37,12 +42,11 @@ struct Shared {
     finished: Mutex<Vec<(usize, DeliveryReport)>>,
     /// Wakes the main thread.
     bell: EventBell,
-    stop: EventBell,
 }
 
 impl DeliveryPool {
     pub(crate) fn new(context: &Arc<AttemptContext>) -> io::Result<Self> {
-        let shared = Shared { finished: Mutex::default(), bell: EventBell::new()?, stop: EventBell::new()? };
+        let shared = Shared { finished: Mutex::default(), bell: EventBell::new()? };
         Ok(Self {
             context: Arc::clone(context),
             shared: Arc::new(shared),
@@ -67,7 +71,7 @@ impl DeliveryPool {
             return self.reports.push(DeliveryReport { number, hook, result: DeliveryResult::GivenBack });
         };
         match self.start(lane, delivery) {
-            Ok(thread) => self.lanes[lane] = Some(thread),
+            Ok(sender) => self.lanes[lane] = Some(sender),
             Err(error) => {
                 self.reports.push(DeliveryReport {
                     number,
@@ -78,27 +82,26 @@ impl DeliveryPool {
         }
     }
 
-    fn start(&self, lane: usize, delivery: Delivery) -> io::Result<JoinHandle<()>> {
+    fn start(&self, lane: usize, delivery: Delivery) -> io::Result<Sender> {
         let (context, shared) = (Arc::clone(&self.context), Arc::clone(&self.shared));
-        Builder::new().name(format!("hook-{lane}")).stack_size(STACK_BYTES).spawn(move || {
-            let record_lock = context.slots.no_lock();
-            let mut group = SlotGroup::of(&context.containment, format!("hook-{}", delivery.number));
-            let made = group.as_mut().map_or(Ok(()), |group| group.prepare(Bounds::default()));
-            let supervision = HookSupervision {
+        let bell = Arc::new(SlotBell::new()?);
+        let stop = Arc::clone(&bell);
+        let send = move || {
+            let lane_tools = Lane {
+                context: &context.command,
                 orphans: &context.orphans,
-                record_lock: Some(&record_lock),
-                group: group.as_ref(),
-                stop: &shared.stop,
+                record_lock: Some(context.slots.no_lock()),
+                group: SlotGroup::of(&context.containment, format!("hook-{}", delivery.number)),
+                bell: &bell,
             };
-            let result = match made {
-                Ok(()) => deliver(&delivery, &context.command, supervision),
-                Err(error) => DeliveryResult::Failed(format!("failed to create its cgroup: {error}")),
-            };
+            let result = deliver(&delivery, lane_tools);
             failpoint::hit("delivery.after_send");
             let report = DeliveryReport { number: delivery.number, hook: delivery.hook, result };
             shared.finished.lock().unwrap_or_else(PoisonError::into_inner).push((lane, report));
             shared.bell.ring();
-        })
+        };
+        let thread = Builder::new().name(format!("hook-{lane}")).stack_size(STACK_BYTES).spawn(send)?;
+        Ok(Sender { thread, stop })
     }
 
     /// The results of deliveries that are not recorded yet.
@@ -112,9 +115,9 @@ impl DeliveryPool {
         let finished =
             std::mem::take(&mut *self.shared.finished.lock().unwrap_or_else(PoisonError::into_inner));
         for (lane, report) in finished {
-            if let Some(thread) = self.lanes[lane].take() {
+            if let Some(sender) = self.lanes[lane].take() {
                 // A panic in the thread has already aborted the process.
-                let _ = thread.join();
+                let _ = sender.thread.join();
             }
             self.reports.push(report);
         }
@@ -127,9 +130,11 @@ impl DeliveryPool {
 
     /// Ends the deliveries in progress; they are released.
     pub(crate) fn stop(&mut self) {
-        self.shared.stop.ring();
-        for thread in self.lanes.iter_mut().filter_map(Option::take) {
-            let _ = thread.join();
+        for sender in self.lanes.iter().flatten() {
+            sender.stop.ring(Interrupt::ReleaseAtOnce);
+        }
+        for sender in self.lanes.iter_mut().filter_map(Option::take) {
+            let _ = sender.thread.join();
         }
     }
 }

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getpid, set_child_subreaper};
 
-use super::deliver::deliver;
-use super::process::HookSupervision;
+use super::deliver::{Lane, deliver};
 use crate::EngineError;
 use crate::attempt::command::Context;
 use crate::orphans::reparented::Orphans;
-use crate::worker::dispatcher::EventBell;
+use crate::worker::dispatcher::{Interrupt, SlotBell};
 use domain::job::environment::Environment;
 use store::{Delivery, DeliveryResult};
 use sys::process::user;
@@ -29,22 +28,23 @@ pub fn test_hook(
     set_child_subreaper(Some(getpid()))
         .map_err(|error| EngineError::system("failed to become a subreaper")(error.into()))?;
     let system = EngineError::system("failed to prepare for running a command");
-    let (orphans, stop) = (Orphans::new().map_err(system)?, EventBell::new().map_err(system)?);
+    let (orphans, bell) = (Orphans::new().map_err(system)?, SlotBell::new().map_err(system)?);
     let context = Context {
         worker_id: format!("hook-test-{}", std::process::id()).parse().expect("letters, digits and a dash"),
         home: home.to_owned(),
         store: store.map(Path::to_owned),
         own_environment: Environment::capture(user::variables()),
     };
-    let supervision = HookSupervision { orphans: &orphans, record_lock: None, group: None, stop: &stop };
+    // No group: if this process were killed, none would remove it.
+    let lane = Lane { context: &context, orphans: &orphans, record_lock: None, group: None, bell: &bell };
     let mut ended_by = None;
     // Not in this thread: the children of the main thread are taken for orphans.
     let sent = std::thread::scope(|scope| {
-        let thread = scope.spawn(|| deliver(delivery, &context, supervision));
+        let thread = scope.spawn(|| deliver(delivery, lane));
         while !thread.is_finished() {
             ended_by = interrupts.sleep(INTERRUPT_POLL_INTERVAL).or(ended_by);
             if ended_by.is_some() {
-                stop.ring();
+                bell.ring(Interrupt::ReleaseAtOnce);
             }
         }
         thread.join().expect("delivering does not panic")

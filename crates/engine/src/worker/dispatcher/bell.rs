@@ -8,7 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::Interrupt;
 
-/// How the ledger interrupts or notifies one slot.
+/// How the ledger interrupts or notifies one slot, and the worker one lane of the delivery pool.
 #[derive(Debug)]
 pub(crate) struct SlotBell {
     bell: EventBell,
@@ -24,7 +24,7 @@ pub(crate) struct Notice {
 }
 
 impl SlotBell {
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { bell: EventBell::new()?, notice: Mutex::default() })
     }
 
@@ -32,7 +32,7 @@ impl SlotBell {
         self.notice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn ring(&self, why: Interrupt) {
+    pub(crate) fn ring(&self, why: Interrupt) {
         let mut notice = self.notice();
         // A softer interrupt must not replace a pending stronger one.
         notice.interrupt = notice.interrupt.max(Some(why));
