@@ -184,7 +184,7 @@ fn cpu_time(pid: Pid) -> Duration {
 }
 
 /// How many problems the workers wrote to their journal.
-fn comhealths(crash_home: &CrashHome) -> u64 {
+fn reports(crash_home: &CrashHome) -> u64 {
     crash_home.journal().lines().filter(|line| line.contains("error: ")).count() as u64
 }
 
@@ -226,16 +226,16 @@ fn outage(fault: impl Fn(&Shim)) {
     shim.heal();
 
     crash_home.finish();
-    println!("{used:?} of processor time, {} comhealths\n{}", comhealths(&crash_home), crash_home.journal());
+    println!("{used:?} of processor time, {} reports\n{}", reports(&crash_home), crash_home.journal());
     for id in crash_home.ids() {
         assert_eq!(crash_home.story_of_started(&id), "completed: success");
     }
     assert!(used < lasted / 10, "{used:?} of processor time in {lasted:?}: the worker busy-waits");
-    let comhealths = comhealths(&crash_home);
+    let reports = reports(&crash_home);
     // The worker tries four times a second.
     assert!(
-        (1..=4 + lasted.as_secs()).contains(&comhealths),
-        "{comhealths} in {lasted:?}: not every retry may be logged"
+        (1..=4 + lasted.as_secs()).contains(&reports),
+        "{reports} in {lasted:?}: not every retry may be logged"
     );
 }
 
@@ -313,5 +313,5 @@ fn fault_29_a_worker_that_cannot_record_an_attempt_releases_it() {
         assert!(story.ends_with(" success"), "{id}: {story}: a disk fault must not fail the job");
         assert!(crash_home.find(&id).life.attempts <= 5, "{id}: {story}: the worker busy-waits");
     }
-    assert!((1..=3).contains(&comhealths(&crash_home)), "the problem is logged, but not on every retry");
+    assert!((1..=3).contains(&reports(&crash_home)), "the problem is logged, but not on every retry");
 }

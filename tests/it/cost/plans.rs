@@ -31,9 +31,9 @@ const FIRST_ROW_ONLY: [&str; 3] = [
 const SORTED: [&str; 3] = [
     "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens, \
      rate_refilled_at, limits, retry_on, no_retry_on from queues order by name",
-    "select reason, error, count(*) as count, max(finished_at) as last_at, \
-     substr(max(cast(finished_at + 1000000000000000 as text) || id), 17) as example from jobs where state = 'dead' \
-     group by reason, error order by count(*) desc",
+    "select g.reason, g.error, g.count, g.last_at, j.id as example from (select reason, error, count(*) as count, \
+     max(finished_at) as last_at, max(seq) as newest from jobs where state = 'dead' group by reason, error) g join \
+     jobs j on j.seq = g.newest order by g.count desc",
     "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0) as held, state, \
      started_at, last_heartbeat, folder, held.until as lease_until, coalesce(slots, concurrency) as slots, \
      machine_id, home_id, pid_namespace, lock_device, lock_inode from workers left join (select worker_seq, count(*) as count, \

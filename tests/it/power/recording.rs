@@ -102,8 +102,8 @@ impl Recording {
         let mut command = self.command(promise, args);
         let output =
             command.stdout(Stdio::null()).stderr(Stdio::piped()).output().expect("the program starts");
-        let comhealth = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {}: {comhealth}", output.status);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {}: {stderr}", output.status);
     }
 
     /// Runs a call that must fail with a conflict.
@@ -111,8 +111,8 @@ impl Recording {
     pub fn conflict<A: AsRef<OsStr>>(&self, promise: &str, args: impl IntoIterator<Item = A>) {
         let mut command = self.command(promise, args);
         let output = command.stderr(Stdio::piped()).output().expect("the program starts");
-        let comhealth = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(4), "{command:?}: {}: {comhealth}", output.status);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{command:?}: {}: {stderr}", output.status);
     }
 
     /// Runs a call that dies at this fail-point. `MARK` in it is replaced by a file outside the disk.

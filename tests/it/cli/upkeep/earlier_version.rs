@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::PathBuf;
 
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::cli::harness::Home;
@@ -21,12 +20,17 @@ fn shown() -> Vec<Value> {
     text("shown.jsonl").lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// A home with the rows that the earlier version wrote.
+/// A home with the database of the earlier version.
 fn stored_home() -> Home {
     let home = Home::new();
     drop(home.store());
-    let database = Connection::open(home.database()).expect("the database opens");
-    database.execute_batch(&text("rows.sql")).expect("the rows fit the schema");
+    let database = home.database();
+    for companion in ["-wal", "-shm"] {
+        let mut path = database.clone().into_os_string();
+        path.push(companion);
+        let _ = fs::remove_file(path);
+    }
+    fs::write(&database, fs::read(file("queue.db")).expect("queue.db")).expect("the database is written");
     home
 }
 

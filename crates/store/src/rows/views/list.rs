@@ -92,12 +92,13 @@ fn list_position(tx: &Tx<'_>, page: &Page) -> Result<Option<ListPosition>, Store
 }
 
 pub(crate) fn dead_by_error(tx: &Tx<'_>) -> Result<Vec<DeadGroup>, StoreError> {
-    // By index jobs_by_state. The example is the job that died last: the offset gives every time sixteen digits, so
-    // that the texts sort like the times. A window function takes three times as long.
+    // By index jobs_by_state. The newest job of a group is its example.
     tx.all(
-        "select reason, error, count(*) as count, max(finished_at) as last_at,
-                substr(max(cast(finished_at + 1000000000000000 as text) || id), 17) as example
-         from jobs where state = 'dead' group by reason, error order by count(*) desc",
+        "select g.reason, g.error, g.count, g.last_at, j.id as example
+         from (select reason, error, count(*) as count, max(finished_at) as last_at, max(seq) as newest
+               from jobs where state = 'dead' group by reason, error) g
+              join jobs j on j.seq = g.newest
+         order by g.count desc",
         named! {},
         |row| {
             Ok(DeadGroup {
