@@ -251,7 +251,7 @@ fn kill_all(home: &Path) {
             .filter(|pid| process::stat(*pid).is_some_and(|stat| !stat.is_zombie))
             .collect();
         if living.is_empty() {
-            return;
+            return sys::cgroup::end_recorded(&home.join(".queuectl/workers"));
         }
         for pid in living {
             let _ = kill_process(pid, Signal::KILL);

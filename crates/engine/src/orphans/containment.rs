@@ -40,13 +40,18 @@ pub(crate) fn open(folder: &Path, worker: &str) -> Option<Group> {
     cgroup::open_of_worker(&found, worker)
 }
 
-/// Removes the group of a worker that has ended, if no process is left in it, and its record.
-pub(crate) fn remove(folder: &Path, worker: &str) {
+/// Removes the group of a worker that has ended, and its record. Returns `false` if a process is left in it.
+pub(crate) fn remove(folder: &Path, worker: &str) -> bool {
     let record = cgroup::record_of_worker(folder, worker);
-    if record.exists() {
-        drop(open(folder, worker));
-        let _ = fs::remove_file(record);
+    let Ok(recorded) = fs::read_to_string(&record) else {
+        return true;
+    };
+    drop(open(folder, worker));
+    if Path::new(&recorded).exists() {
+        return false;
     }
+    let _ = fs::remove_file(record);
+    true
 }
 
 /// The group of one slot, or of one hook process. It is kept for the next attempt.

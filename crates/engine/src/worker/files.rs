@@ -18,9 +18,11 @@ use sys::fs::{owner_only, ownership};
 /// Removes the files of a worker that has ended, and its empty control group. Missing files are ignored.
 pub(crate) fn remove(folder: &Path, worker: &WorkerId) {
     let name = worker.as_str();
-    containment::remove(folder, name);
+    let is_group_gone = containment::remove(folder, name);
+    // The lock file leads the next worker to a group that still contains a process.
+    let lock = is_group_gone.then(|| liveness_lock::path(folder, name));
     let of_store = folder.join(format!("{name}.{WORKER_FILE}"));
-    for path in [slot_records::path(folder, name), of_store, liveness_lock::path(folder, name)] {
+    for path in [slot_records::path(folder, name), of_store].into_iter().chain(lock) {
         let _ = std::fs::remove_file(path);
     }
 }
