@@ -240,6 +240,9 @@ fn a_group_that_was_removed_is_empty_and_accepts_no_process() {
         pid_record: None,
     })
     .expect_err("it has no group");
+    fs::remove_dir(worker.folder_of_slot("slot-0").parent().expect("that of the worker"))
+        .expect("it is empty");
+    worker.make("slot-0", Bounds::default()).expect("the group of the worker is made again");
     assert!(failure.get_ref().and_then(|inner| inner.downcast_ref::<GroupError>()).is_some(), "{failure}");
 }
 

@@ -150,7 +150,18 @@ impl WorkerGroup {
 
     /// Makes the group of a slot; the name must be unique within the worker.
     pub fn make(&self, name: &str, bounds: Bounds) -> io::Result<Group> {
-        Group::make(&self.place.below(name).folder, bounds)
+        let folder = self.place.below(name).folder;
+        match Group::make(&folder, bounds) {
+            // Another program has removed the group of the worker while no command ran.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir(&self.place.folder)?;
+                if let Ok(enabled) = self.controllers {
+                    write(&self.place.folder, "cgroup.subtree_control", &enabled.to_enable())?;
+                }
+                Group::make(&folder, bounds)
+            }
+            result => result,
+        }
     }
 
     /// The name of the slot's group in which this process is; `None` if it is in none of this worker's groups.
