@@ -23,12 +23,12 @@ pub fn backup(
     force: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<u64, OpError> {
-    refuse_the_queue_itself(location, file)?;
-    let new = NewFile::create(file, force)?;
-    let logs = location.home.join(log::FOLDER);
     ensure_home(&location.home)?;
     let StoreAddress::Sqlite(database) = &location.store;
     let store = SqliteStore::open(database, Arc::new(SystemClock))?;
+    refuse_the_queue_itself(location, file)?;
+    let new = NewFile::create(file, force)?;
+    let logs = location.home.join(log::FOLDER);
     store.prepare_logs(&logs)?;
     store.backup(&Backup { to: &new.partial, logs: &logs }, progress)?;
     failpoint::hit("backup.before_rename");
