@@ -192,7 +192,7 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
 }
 
 /// The code for copies of a whole queue, which reads everything, or another file.
-const UNCHECKED: [&str; 3] = ["backup", "recount", "transfer"];
+const UNCHECKED: [&str; 4] = ["backup", "record", "recount", "transfer"];
 
 /// All statements of the store that read or change rows, each on one line.
 pub(super) fn statements() -> Vec<String> {

@@ -1,3 +1,5 @@
+//! Settings that a store adopts.
+
 use std::sync::Arc;
 
 use super::*;
