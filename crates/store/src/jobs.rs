@@ -125,7 +125,10 @@ impl dyn Store + '_ {
                 return;
             }
             match self.transact_with_effects("unblock", dependencies::resume_pending_unblocks) {
-                Ok(((), more)) => effects.dependents.extend(more.dependents),
+                Ok(((), more)) => {
+                    effects.dependents.extend(more.dependents);
+                    effects.has_pending_unblocks |= more.has_pending_unblocks;
+                }
                 Err(_) => return,
             }
         }

@@ -19,13 +19,20 @@ use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 
 impl dyn Store + '_ {
-    /// Exports the queue in one snapshot, until `sink` returns `false`.
+    /// Exports the queue in one snapshot, until `sink` returns `false`. What was exported cannot be taken back, so a store
+    /// that has to read again fails instead.
     pub fn export(
         &self,
         which: &ExportScope<'_>,
         sink: &mut dyn FnMut(Line) -> bool,
     ) -> Result<(), StoreError> {
-        self.view(|tx| transfer::export(tx, which, sink))
+        let mut has_begun = false;
+        self.view(|tx| {
+            if std::mem::replace(&mut has_begun, true) {
+                return Err(StoreError::Changing);
+            }
+            transfer::export(tx, which, sink)
+        })
     }
 
     /// Imports exported lines, all or nothing. A job whose id is taken is refused, or skipped with `if_absent`.

@@ -38,7 +38,7 @@ impl QueueCapacity {
     ) -> Result<Self, E> {
         let mut left = if limits.is_paused { 0 } else { usize::MAX };
         if let (Some(limit), 1..) = (limits.concurrency, left) {
-            left = usize::try_from(i64::from(limit) - processing()?).unwrap_or(0);
+            left = usize::try_from(i64::from(limit).saturating_sub(processing()?)).unwrap_or(0);
         }
         // A queue without capacity need not be examined again when its rate has a token.
         let meter = limits.meter.filter(|_| left > 0);

@@ -60,9 +60,15 @@ pub(crate) fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRow>, StoreErro
 
 /// As `by_id`, by number.
 pub(crate) fn by_number(tx: &Tx<'_>, number: u64) -> Result<Option<JobRow>, StoreError> {
-    tx.first(select_jobs!("", "where j.seq = ?1"), params![number], |row| read_row(tx, row))
+    find(tx, JobSeq::of_number(number))
 }
 
+/// As `by_id`, by key.
+pub(crate) fn find(tx: &Tx<'_>, seq: JobSeq) -> Result<Option<JobRow>, StoreError> {
+    tx.first(select_jobs!("", "where j.seq = ?1"), params![seq], |row| read_row(tx, row))
+}
+
+/// A job that must exist.
 pub(crate) fn by_seq(tx: &Tx<'_>, seq: JobSeq) -> Result<JobRow, StoreError> {
     tx.one(select_jobs!("", "where j.seq = ?1"), params![seq], |row| read_row(tx, row))
 }

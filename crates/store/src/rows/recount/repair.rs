@@ -80,7 +80,7 @@ fn with_job(
     seq: JobSeq,
     work: impl FnOnce(&mut Tx<'_>, &JobRow) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    let known = row::by_number(tx, seq.number())?;
+    let known = row::find(tx, seq)?;
     known.map_or(Ok(()), |job| work(tx, &job))
 }
 

@@ -14,13 +14,18 @@ pub(crate) fn export(tx: &Tx<'_>, which: &ExportScope<'_>, sink: Sink<'_>) -> Re
     let scope = Scope::of(tx, which)?;
     let wants_more = sink(Line::Queuectl { format: FORMAT });
     let mut export = Export { tx, scope, sink, wants_more };
-    // Each kind refers only to kinds before it, so that an import can proceed in this order.
+    // Each kind refers only to kinds before it, so that an import can proceed in this order. A row of a damaged queue
+    // that refers to a missing one is left out.
     export.each(("", "null"), "settings", Line::Setting)?;
     export.each(("queues", "id"), "queues where id > 0 order by id", Line::Queue)?;
     export.each(("environments", "id"), "environments where id > 0 order by id", Line::Environment)?;
     export.each(("batches", "id"), "batches where id > 0 order by id", Line::Batch)?;
     export.each(("", "null"), "schedules where id > 0 order by id", |line| Line::Schedule(Box::new(line)))?;
-    export.each(("jobs", "seq"), "jobs where seq > 0 order by seq", |line| Line::Job(Box::new(line)))?;
+    export.each(
+        ("jobs", "seq"),
+        "jobs where seq > 0 and queue_id in (select id from queues) order by seq",
+        |line| Line::Job(Box::new(line)),
+    )?;
     let waits = "dependencies cross join jobs p on p.seq = parent_seq cross join jobs c on c.seq = child_seq
                  where parent_seq > 0 and blocks = 1 order by parent_seq, child_seq";
     export.each(("jobs", "child_seq"), waits, Line::Dependency)?;
@@ -28,7 +33,8 @@ pub(crate) fn export(tx: &Tx<'_>, which: &ExportScope<'_>, sink: Sink<'_>) -> Re
     export.each(("jobs", "k.seq"), keys, Line::UniqueKey)?;
     export.each(("jobs", "seq"), "events where id > 0 order by id", Line::Event)?;
     export.each(("", "null"), "hooks where id > 0 order by id", |line| Line::Hook(Box::new(line)))?;
-    export.each(("", "null"), "deliveries where id > 0 order by id", Line::Delivery)
+    let deliveries = "deliveries where id > 0 and hook_id in (select id from hooks) order by id";
+    export.each(("", "null"), deliveries, Line::Delivery)
 }
 
 struct Export<'a> {
@@ -63,6 +69,9 @@ impl Export<'_> {
 }
 
 fn history(tx: &Tx<'_>, seq: u64) -> Result<Vec<AttemptLine>, StoreError> {
-    let select = record::select::<AttemptLine>("seq", "attempts where seq = :seq order by number");
+    let select = record::select::<AttemptLine>(
+        "seq",
+        "attempts where seq = :seq and worker_seq in (select seq from workers) order by number",
+    );
     tx.all(&select, named! { seq }, AttemptLine::read)
 }

@@ -18,12 +18,15 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueCapacity,
          from queues where id = ?1",
         params![queue_id],
         |row| {
-            let concurrency = row.get(1)?;
-            let concurrency = if guards::is_off(Guard::QueueLimits) { None } else { concurrency };
-            Ok(ClaimLimits { is_paused: row.get(0)?, concurrency, meter: rates::read(tx, row, 2)? })
+            Ok(ClaimLimits {
+                is_paused: row.get(0)?,
+                concurrency: row.get(1)?,
+                meter: rates::read(tx, row, 2)?,
+            })
         },
     )?;
-    QueueCapacity::of(limits, || processing(tx, queue_id), tx.now)
+    let running = || if guards::is_off(Guard::QueueLimits) { Ok(i64::MIN) } else { processing(tx, queue_id) };
+    QueueCapacity::of(limits, running, tx.now)
 }
 
 /// The stored counter, and the changes of this transaction.
