@@ -6,17 +6,28 @@ use std::ops::Range;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::row;
 use crate::rows::tx::Effects;
-use crate::rows::verbs::{change, edit};
+use crate::rows::verbs::{change, edit, enqueue};
 use crate::rows::views::{explain_facts, find, graph, idle, list};
-use crate::{ExplainFacts, JobFilter, Page, Store, StoreError};
+use crate::{EnqueueError, EnqueueRefusal, ExplainFacts, JobFilter, Page, RefusedJob, Store, StoreError};
 use domain::job::edit::Edit;
 use domain::job::graph::Graph;
 use domain::job::life::StateName;
-use domain::job::{Job, JobRecord};
+use domain::job::{Job, JobRecord, NewJob};
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 
 impl dyn Store + '_ {
+    /// Stores all of these jobs, or none. The answers are in the order of the jobs.
+    pub fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError> {
+        enqueue::refuse_cycle(jobs)?;
+        let answer = self.insert_jobs(jobs);
+        if only_found_existing(&answer) {
+            // There was nothing to commit, but the caller may rely on these jobs being durable.
+            self.secure_reads()?;
+        }
+        answer
+    }
+
     /// The ids among these that are taken.
     pub fn existing_ids(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
         let existing = self.view(|tx| find::existing_ids(tx, ids))?;
@@ -162,6 +173,15 @@ impl dyn Store + '_ {
             attributed.push(Dependent { id: dependent.id, of });
         }
         attributed
+    }
+}
+
+/// Whether this answer reports existing jobs and nothing was stored.
+fn only_found_existing(answer: &Result<Vec<EnqueueResult>, EnqueueError>) -> bool {
+    match answer {
+        Ok(answers) => answers.iter().all(|answer| matches!(answer, EnqueueResult::Existing(_))),
+        Err(EnqueueError::Refused(RefusedJob { reason, .. })) => matches!(reason, EnqueueRefusal::IdTaken(_)),
+        Err(EnqueueError::Store(_)) => false,
     }
 }
 

@@ -59,8 +59,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Makes durable what reads have seen: a commit is visible a moment before it is safe.
     fn secure_reads(&self) -> Result<(), StoreError>;
 
-    /// Stores all of these jobs, or none. The answers are in the order of the jobs.
-    fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError>;
+    /// Stores all of these jobs, or none; `enqueue` has checked that they contain no cycle. The answers are in the order
+    /// of the jobs.
+    fn insert_jobs(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError>;
     /// One step of a retention pass: examines the next rows and deletes the expired ones.
     fn prune(&self, step: &PruneStep) -> Result<PruneResult, StoreError>;
 

@@ -16,11 +16,10 @@ use crate::rows::verbs::{enqueue, extend, prune, reap};
 use crate::rows::views::orders;
 use crate::transaction::{ReadWork, Verdict, WriteWork};
 use crate::{
-    Backup, DeliveryExchange, DeliveryExchangeResult, EnqueueError, EnqueueRefusal, EnqueueResult, Exchange,
+    Backup, DeliveryExchange, DeliveryExchangeResult, EnqueueError, EnqueueResult, Exchange,
     ExchangeResult, LeaseRef, LeaseStatus, NewWorker, Notice, Orders, Progress, Prunable, PruneResult,
-    PruneStep, RefusedJob, Registration, Store, StoreError, Wake,
+    PruneStep, Registration, Store, StoreError, Wake,
 };
-use domain::batch::find_cycle;
 use domain::job::NewJob;
 use domain::settings::Durability;
 use domain::values::name::WorkerId;
@@ -114,15 +113,6 @@ impl SqliteStore {
     }
 }
 
-/// Whether this answer reports existing jobs and nothing was stored.
-fn only_found_existing(answer: &Result<Vec<EnqueueResult>, EnqueueError>) -> bool {
-    match answer {
-        Ok(answers) => answers.iter().all(|answer| matches!(answer, EnqueueResult::Existing(_))),
-        Err(EnqueueError::Refused(RefusedJob { reason, .. })) => matches!(reason, EnqueueRefusal::IdTaken(_)),
-        Err(EnqueueError::Store(_)) => false,
-    }
-}
-
 /// A transaction that is rolled back unless it was committed.
 struct Transaction<'c> {
     connection: &'c rusqlite::Connection,
@@ -205,17 +195,8 @@ impl Store for SqliteStore {
         self.lock().sync_log()
     }
 
-    fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError> {
-        if let Some(id) = find_cycle(jobs) {
-            let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
-            return Err(EnqueueError::Refused(RefusedJob { at, reason: EnqueueRefusal::Cycle(id) }));
-        }
-        let answer = self.shared().transact("enqueue", |tx| enqueue::enqueue(tx, jobs));
-        if only_found_existing(&answer) {
-            // There was nothing to commit, but the caller may rely on these jobs being durable.
-            self.secure_reads()?;
-        }
-        answer
+    fn insert_jobs(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError> {
+        self.shared().transact("enqueue", |tx| enqueue::enqueue(tx, jobs))
     }
 
     fn prune(&self, step: &PruneStep) -> Result<PruneResult, StoreError> {

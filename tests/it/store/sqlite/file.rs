@@ -186,6 +186,7 @@ fn fault_30_many_threads_can_open_a_new_path_at_once() {
                 scope.spawn(move || {
                     start.wait();
                     let store = home.open().unwrap_or_else(|error| panic!("round {round}: {error:?}"));
+                    let store: &dyn Store = &store;
                     store.enqueue(&[job(&format!("j{n}")).into()]).expect("enqueue");
                 })
             });
@@ -326,7 +327,9 @@ fn pages_to_read(home: &Home) -> i64 {
 fn the_log_stays_short_across_many_short_processes() {
     let home = Home::with_queue();
     for n in 0..40 {
-        home.open().expect("a store").enqueue(&[job(&format!("j{n}")).into()]).expect("enqueue");
+        let store: Box<dyn Store> = Box::new(home.open().expect("a store"));
+        store.enqueue(&[job(&format!("j{n}")).into()]).expect("enqueue");
+        drop(store);
         assert!(pages_to_read(&home) < 64, "{} pages after {n} processes", pages_to_read(&home));
     }
 }
@@ -334,7 +337,7 @@ fn the_log_stays_short_across_many_short_processes() {
 #[test]
 fn a_large_commit_leaves_no_long_log() {
     let home = Home::with_queue();
-    let store = home.open().expect("a store");
+    let store: Box<dyn Store> = Box::new(home.open().expect("a store"));
     for chunk in 0..4 {
         let many: Vec<NewJob> = (0..5_000).map(|n| job(&format!("c{chunk}-{n}")).into()).collect();
         store.enqueue(&many).expect("enqueue");

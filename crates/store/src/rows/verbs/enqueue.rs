@@ -75,12 +75,12 @@ fn rename(
             renamed.insert(*at, names);
         }
     }
-    refuse_cycle(jobs, &renamed)?;
+    refuse_renamed_cycle(jobs, &renamed)?;
     Ok(renamed)
 }
 
 /// If one job of the call holds the key of another, two ids come to refer to the same job, which may close a cycle.
-fn refuse_cycle(jobs: &[NewJob], renamed: &HashMap<usize, Vec<JobId>>) -> Result<(), EnqueueError> {
+fn refuse_renamed_cycle(jobs: &[NewJob], renamed: &HashMap<usize, Vec<JobId>>) -> Result<(), EnqueueError> {
     if renamed.is_empty() {
         return Ok(());
     }
@@ -88,7 +88,12 @@ fn refuse_cycle(jobs: &[NewJob], renamed: &HashMap<usize, Vec<JobId>>) -> Result
     for (at, names) in renamed {
         jobs[*at].depends_on.clone_from(names);
     }
-    match find_cycle(&jobs) {
+    refuse_cycle(&jobs)
+}
+
+/// Refuses jobs of one call that wait for each other.
+pub(crate) fn refuse_cycle(jobs: &[NewJob]) -> Result<(), EnqueueError> {
+    match find_cycle(jobs) {
         None => Ok(()),
         Some(id) => {
             let at = jobs.iter().position(|job| job.id == id).unwrap_or(0);
