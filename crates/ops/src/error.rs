@@ -13,8 +13,9 @@ use domain::schedule::ScheduleError;
 use domain::settings::SettingError;
 use domain::values::name::{BatchName, HookName, JobId, NameError, QueueName, ScheduleName};
 use domain::values::span::format_span;
+use store::sqlite::RestoreError;
 use store::transfer::ImportError;
-use store::{Conflict, EnqueueRefusal, RestoreError, StoreError, WriteError};
+use store::{Conflict, EnqueueRefusal, StoreError, WriteError};
 use sys::fs::ownership::OwnershipError;
 
 /// How many unfinished jobs one message names.

@@ -16,7 +16,7 @@ mod store;
 mod verbs;
 mod wake;
 
-pub use backup::IncomingBackup;
+pub use backup::{Backup, IncomingBackup, Progress, RestoreError, RestoreSummary};
 pub use session::examine::{Depth, Examination, examine};
 pub use session::gate::{is_initialized, path as gate_path};
 pub use session::migrate::SCHEMA_VERSION;

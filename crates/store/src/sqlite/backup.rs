@@ -18,3 +18,51 @@ pub(super) use copy::copy;
 pub use incoming::IncomingBackup;
 pub(super) use lost::lose_all;
 pub(super) use restored_logs::{any_staged, put_in_place as put_restored_logs};
+
+use std::path::{Path, PathBuf};
+
+use crate::StoreError;
+
+/// The destination of a backup, and the log files that it includes.
+#[derive(Clone, Copy, Debug)]
+pub struct Backup<'a> {
+    /// An empty file.
+    pub to: &'a Path,
+    /// The folder of log files.
+    pub logs: &'a Path,
+}
+
+/// The progress of a long operation, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub done: u64,
+    pub total: u64,
+}
+
+/// The result of a restore.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestoreSummary {
+    pub jobs: u64,
+    /// Attempts that were running when the backup was made.
+    pub lost: u64,
+    /// Where the previous queue is kept, if it held any jobs.
+    pub kept: Option<PathBuf>,
+}
+
+/// The reason why a restore did nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("workers are running ({count})")]
+    Workers { count: usize },
+    #[error("another restore is in progress")]
+    UnderWay,
+    /// The backup cannot be used.
+    #[error("the backup `{}` cannot be used; nothing was changed", path.display())]
+    BadBackup {
+        path: PathBuf,
+        #[source]
+        source: StoreError,
+    },
+}

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::backup;
+use super::backup::{Backup, Progress};
 use super::session::error::commit_error;
 use super::session::file_state::{retry_while_changing, retry_while_readonly};
 use super::session::open::{OpenDatabase, open};
@@ -16,9 +17,9 @@ use crate::rows::verbs::{enqueue, extend, prune, reap};
 use crate::rows::views::orders;
 use crate::transaction::{ReadWork, Verdict, WriteWork};
 use crate::{
-    Backup, DeliveryExchange, DeliveryExchangeResult, EnqueueError, EnqueueResult, Exchange,
-    ExchangeResult, LeaseRef, LeaseStatus, NewWorker, Notice, Orders, Progress, Prunable, PruneResult,
-    PruneStep, Registration, Store, StoreError, Wake,
+    DeliveryExchange, DeliveryExchangeResult, EnqueueError, EnqueueResult, Exchange, ExchangeResult,
+    LeaseRef, LeaseStatus, NewWorker, Notice, Orders, Prunable, PruneResult, PruneStep, Registration, Store,
+    StoreError, Wake,
 };
 use domain::job::NewJob;
 use domain::settings::Durability;

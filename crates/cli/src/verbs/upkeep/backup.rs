@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::render::progress::Bar;
 use crate::render::text::{printable, rough_size};
 use ops::upkeep::backup::backup;
-use store::Progress;
+use store::sqlite::Progress;
 use sys::process::user;
 
 /// Copy the whole queue into one file while workers keep running

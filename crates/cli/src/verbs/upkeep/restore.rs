@@ -14,7 +14,7 @@ use crate::render::text::{grouped, jobs, printable};
 use ops::OpError;
 use ops::jobs::calling_job::CallingJob;
 use ops::upkeep::restore::{ExistingQueue, prepare};
-use store::RestoreSummary;
+use store::sqlite::RestoreSummary;
 use sys::process::user;
 
 /// Replace the queue with a backup

@@ -13,8 +13,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::log_files;
+use super::{Backup, Progress};
+use crate::StoreError;
 use crate::sqlite::session::migrate;
-use crate::{Backup, Progress, StoreError};
 use sys::failpoint;
 
 /// How many pages are copied between progress reports.

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use super::log_files;
 use super::restore;
+use super::{RestoreError, RestoreSummary};
+use crate::StoreError;
 use crate::sqlite::session::examine::{Depth, examine};
 use crate::sqlite::session::open::{check_files, companion, log_length};
 use crate::sqlite::store::SqliteStore;
-use crate::{RestoreError, RestoreSummary, StoreError};
 use domain::values::timestamp::Timestamp;
 use sys::clock::Clock;
 use sys::failpoint;

@@ -17,10 +17,11 @@ use rusqlite::{Connection, OpenFlags};
 use super::copy::{copy, is_done};
 use super::incoming::IncomingBackup;
 use super::restored_logs;
+use super::{Backup, RestoreError};
+use crate::StoreError;
 use crate::sqlite::session::gate::{GATE_TIMEOUT, Gate};
 use crate::sqlite::session::migrate;
 use crate::sqlite::session::open::companion;
-use crate::{Backup, RestoreError, StoreError};
 use sys::failpoint;
 use sys::fs::owner_only;
 
