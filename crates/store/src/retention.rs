@@ -18,8 +18,6 @@ use domain::values::timestamp::Timestamp;
 const ROWS_PER_STEP: usize = 250;
 /// How many jobs a step examines that only looks for environments in use.
 const JOBS_PER_GC_STEP: usize = 2_000;
-/// How many pages a step returns to the filesystem.
-const PAGES_PER_STEP: usize = 256;
 
 /// How much a pass has deleted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,9 +139,8 @@ impl RetentionPass {
         what: Prunable,
         before: Timestamp,
     ) -> Result<bool, StoreError> {
-        let limit = if what == Prunable::Space { PAGES_PER_STEP } else { ROWS_PER_STEP };
-        let pruned =
-            store.prune(&PruneStep { what, before, after: self.after, limit, dry_run: self.dry_run })?;
+        let (after, dry_run) = (self.after, self.dry_run);
+        let pruned = store.prune(&PruneStep { what, before, after, limit: ROWS_PER_STEP, dry_run })?;
         match what {
             Prunable::Jobs(_) => self.deleted.jobs += pruned.count,
             Prunable::Outputs => self.deleted.outputs += pruned.count,

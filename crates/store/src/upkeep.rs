@@ -220,7 +220,7 @@ pub enum Prunable {
     Events,
     /// Rows without any use: workers that stopped before the oldest remaining job, and expired unique keys.
     StaleRows,
-    /// Space that deleted rows left; `limit` units of it are returned to the system.
+    /// Space that deleted rows left. The store decides how much of it a step returns to the system.
     Space,
 }
 

@@ -8,12 +8,14 @@ use crate::{Cursor, PruneResult, PruneStep, StoreError};
 const PAGES_PER_UNUSED: u64 = 8;
 /// Fewer unused pages than this are not worth returning.
 const MIN_UNUSED: u64 = 64;
+/// How many pages a step returns to the filesystem.
+const PAGES_PER_STEP: u64 = 256;
 
 pub(crate) fn free_pages(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
     let count = |pragma| tx.one(pragma, named! {}, |row| row.get::<u64>(0));
     let (unused, pages) = (count("pragma freelist_count")?, count("pragma page_count")?);
     let spare = unused.saturating_sub((pages / PAGES_PER_UNUSED).max(MIN_UNUSED));
-    let count = spare.min(prune.limit as u64);
+    let count = spare.min(PAGES_PER_STEP);
     if count == 0 || prune.dry_run {
         return Ok(PruneResult { count: spare, ..PruneResult::default() });
     }
