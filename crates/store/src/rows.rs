@@ -1,8 +1,9 @@
 //! The verbs that are written once for every database, row by row over the small trait [`sql::Sql`].
 //!
-//! - `sql`, `value`, `keys`: statements, and the values that they bind and read. Statements are those that SQLite and
-//!   PostgreSQL both accept. Keys of rows are newtypes; columns are read and parameters bound by name, except where every
-//!   exchange passes.
+//! - `sql`, `value`, `keys`: statements, and the values that they bind and read. PostgreSQL accepts nine of ten of them
+//!   once their parameters are numbered. The others have `cross join … on`, `glob`, `json_each`, a scalar `max`, or a
+//!   parameter whose first use is `is null` and so has no type: another database needs a form of its own for these.
+//!   Keys of rows are newtypes; columns are read and parameters bound by name, except where every exchange passes.
 //! - `record`, `columns`: structs that declare the columns of a table once, for the lines of an export.
 //! - `tx`: one transaction, and the effects of its changes.
 //! - `jobs`: applying a transition, and the tables of a job itself. `tables`: every other table. `verbs`: what changes
