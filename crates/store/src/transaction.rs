@@ -6,7 +6,7 @@ use crate::{Store, StoreError};
 /// Reads on one snapshot. A store may call it again, if what it read was being changed.
 pub type ReadWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<(), StoreError> + 'w;
 
-/// Writes in one transaction.
+/// Writes in one transaction. A store calls it once: an import has read its input by then.
 pub type WriteWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<Verdict, StoreError> + 'w;
 
 /// Whether a transaction takes effect.

@@ -18,8 +18,8 @@ use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 
 impl dyn Store + '_ {
-    /// Exports the queue in one snapshot, until `sink` returns `false`. What was exported cannot be taken back, so a store
-    /// that has to read again fails instead.
+    /// Exports the queue in one snapshot, until `sink` returns `false`. The sink cannot take lines back, so an export
+    /// whose read would have to begin again fails.
     pub fn export(
         &self,
         which: &ExportScope<'_>,
@@ -27,10 +27,13 @@ impl dyn Store + '_ {
     ) -> Result<(), StoreError> {
         let mut has_begun = false;
         self.view(|tx| {
-            if std::mem::replace(&mut has_begun, true) {
+            if has_begun {
                 return Err(StoreError::Changing);
             }
-            transfer::export(tx, which, sink)
+            transfer::export(tx, which, &mut |line| {
+                has_begun = true;
+                sink(line)
+            })
         })
     }
 
@@ -220,7 +223,7 @@ pub enum Prunable {
     Events,
     /// Rows without any use: workers that stopped before the oldest remaining job, and expired unique keys.
     StaleRows,
-    /// Space that deleted rows left. The store decides how much of it a step returns to the system.
+    /// Space that deleted rows left; `limit` units of it are returned to the system.
     Space,
 }
 

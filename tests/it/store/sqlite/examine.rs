@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use domain::settings::SettingKey;
 use store::sqlite::{Depth, Examination, SCHEMA_VERSION, SqliteStore, examine};
-use store::{JobFilter, Page, Store, StoreError, WriteError};
+use store::transfer::Line;
+use store::{ExportScope, JobFilter, Page, Store, StoreError, WriteError};
 
 use super::{Home, connect};
 use crate::folder_snapshot::snapshot;
@@ -210,6 +212,27 @@ fn a_store_opened_to_read_lists_everything_and_changes_nothing() {
     assert!(matches!(written, Err(WriteError::Store(StoreError::ReadOnly))), "{written:?}");
     drop(store);
     assert!(snapshot(home.folder.path()) == before, "the folder was changed");
+}
+
+#[test]
+fn an_export_of_a_file_that_changes_meanwhile_fails_instead_of_repeating_lines() {
+    let home = with_jobs();
+    // Without the index of its log, the file is read without locks.
+    fs::remove_file(home.folder.path().join("queue.db-shm")).expect("there is an index");
+    let store = SqliteStore::open_read_only(&home.database(), Arc::new(TestClock::default()))
+        .expect("the store opens");
+    let store: Box<dyn Store> = Box::new(store);
+    let mut headers = 0;
+    let exported = store.export(&ExportScope::All, &mut |line| {
+        if let Line::Queuectl { .. } = line {
+            headers += 1;
+            let file = fs::File::open(home.database()).expect("the file");
+            file.set_modified(SystemTime::UNIX_EPOCH).expect("it is changed");
+        }
+        true
+    });
+    assert!(matches!(exported, Err(StoreError::Changing)), "{exported:?}");
+    assert_eq!(headers, 1);
 }
 
 #[test]
