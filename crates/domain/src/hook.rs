@@ -4,13 +4,16 @@ pub(crate) mod payload;
 pub(crate) mod retry;
 mod url;
 
-pub use payload::{BatchPayload, DlqPayload, Payload, Subject, WorkerPayload};
-pub use retry::{NextStep, after_failure, expired_before};
+pub use payload::{Payload, Subject};
+pub use retry::{expired_before, retry_at};
 pub use url::{HookUrl, UrlError};
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 
 use super::job::environment::Environment;
 use super::job::life::StateName;
@@ -19,7 +22,8 @@ use super::values::name::QueueName;
 
 crate::named_enum! {
     /// An event that can trigger a hook.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum HookEvent {
         Success = "success",
         Failure = "failure",
@@ -31,16 +35,19 @@ crate::named_enum! {
 }
 
 impl HookEvent {
-    /// The name used in flags, help and messages.
-    pub fn name_in_flags(self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Failure => "failure",
-            Self::Dead => "dead",
-            Self::BatchFinished => "batch-finished",
-            Self::WorkerCrashed => "worker-crashed",
-            Self::DlqAbove => "dlq-above",
+    /// The event of an attempt that left its job in this state.
+    pub fn of(state: StateName) -> Option<Self> {
+        match state {
+            StateName::Completed => Some(Self::Success),
+            StateName::Failed => Some(Self::Failure),
+            StateName::Dead => Some(Self::Dead),
+            StateName::Pending | StateName::Processing | StateName::Cancelled => None,
         }
+    }
+
+    /// The name used in flags, help and messages.
+    pub fn name_in_flags(self) -> String {
+        self.name().replace('_', "-")
     }
 }
 
@@ -49,10 +56,9 @@ impl FromStr for HookEvent {
 
     /// `batch-finished` and `batch_finished` are the same event.
     fn from_str(text: &str) -> Result<Self, HookError> {
-        let name = text.replace('-', "_");
-        Self::from_name(&name).ok_or_else(|| HookError::UnknownEvent {
+        Self::from_name(&text.replace('-', "_")).ok_or_else(|| HookError::UnknownEvent {
             typed: text.to_owned(),
-            nearest: nearest(&name.replace('_', "-"), Self::ALL.map(Self::name_in_flags)),
+            nearest: nearest(text, Self::ALL.map(Self::name)).map(|name| name.replace('_', "-")),
         })
     }
 }
@@ -60,7 +66,7 @@ impl FromStr for HookEvent {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HookError {
     #[error("unknown event `{typed}`")]
-    UnknownEvent { typed: String, nearest: Option<&'static str> },
+    UnknownEvent { typed: String, nearest: Option<String> },
     #[error("event {} does not take a queue", .0.name_in_flags())]
     UnexpectedQueue(HookEvent),
     #[error("event dlq-above needs a threshold: a number of dead jobs")]
@@ -89,52 +95,16 @@ const MAX_SECRET_BYTES: usize = 4_096;
 /// The largest number that a store can keep.
 const MAX_THRESHOLD: u64 = i64::MAX.unsigned_abs();
 
-/// The result of a settled attempt for its job, as far as hooks are concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobResult {
-    /// The job is completed.
-    Success,
-    /// The attempt failed, and the job will be retried.
-    Failure,
-    /// The job is dead.
-    Dead,
-}
-
-impl JobResult {
-    /// The result of an attempt that left its job in this state.
-    pub fn of(state: StateName) -> Option<Self> {
-        match state {
-            StateName::Completed => Some(Self::Success),
-            StateName::Failed => Some(Self::Failure),
-            StateName::Dead => Some(Self::Dead),
-            StateName::Pending | StateName::Processing | StateName::Cancelled => None,
-        }
-    }
-
-    pub fn event(self) -> HookEvent {
-        match self {
-            Self::Success => HookEvent::Success,
-            Self::Failure => HookEvent::Failure,
-            Self::Dead => HookEvent::Dead,
-        }
-    }
-}
-
 /// The condition that triggers a hook.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    Job {
-        result: JobResult,
-        /// `None` for all queues.
-        queue: Option<QueueName>,
-    },
-    BatchFinished,
-    WorkerCrashed,
-    /// The number of dead jobs has risen above the threshold.
-    DlqAbove {
-        threshold: u64,
-        queue: Option<QueueName>,
-    },
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Trigger {
+    pub event: HookEvent,
+    /// `None` for all queues.
+    pub queue: Option<QueueName>,
+    /// For `DlqAbove`, which needs one: it fires when the number of dead jobs rises above it.
+    #[serde(rename = "above")]
+    pub threshold: Option<u64>,
 }
 
 impl Trigger {
@@ -144,48 +114,13 @@ impl Trigger {
         queue: Option<QueueName>,
         threshold: Option<u64>,
     ) -> Result<Self, HookError> {
-        if threshold.is_some() && event != HookEvent::DlqAbove {
-            return Err(HookError::UnexpectedThreshold(event));
-        }
-        if threshold.is_some_and(|threshold| threshold > MAX_THRESHOLD) {
-            return Err(HookError::HighThreshold);
-        }
-        let job = |result, queue| Ok(Self::Job { result, queue });
-        match (event, queue) {
-            (HookEvent::Success, queue) => job(JobResult::Success, queue),
-            (HookEvent::Failure, queue) => job(JobResult::Failure, queue),
-            (HookEvent::Dead, queue) => job(JobResult::Dead, queue),
-            (HookEvent::BatchFinished | HookEvent::WorkerCrashed, Some(_)) => {
-                Err(HookError::UnexpectedQueue(event))
-            }
-            (HookEvent::BatchFinished, None) => Ok(Self::BatchFinished),
-            (HookEvent::WorkerCrashed, None) => Ok(Self::WorkerCrashed),
-            (HookEvent::DlqAbove, queue) => {
-                Ok(Self::DlqAbove { threshold: threshold.ok_or(HookError::NoThreshold)?, queue })
-            }
-        }
-    }
-
-    pub fn event(&self) -> HookEvent {
-        match self {
-            Self::Job { result, .. } => result.event(),
-            Self::BatchFinished => HookEvent::BatchFinished,
-            Self::WorkerCrashed => HookEvent::WorkerCrashed,
-            Self::DlqAbove { .. } => HookEvent::DlqAbove,
-        }
-    }
-
-    pub fn queue(&self) -> Option<&QueueName> {
-        match self {
-            Self::Job { queue, .. } | Self::DlqAbove { queue, .. } => queue.as_ref(),
-            Self::BatchFinished | Self::WorkerCrashed => None,
-        }
-    }
-
-    pub fn threshold(&self) -> Option<u64> {
-        match self {
-            Self::DlqAbove { threshold, .. } => Some(*threshold),
-            Self::Job { .. } | Self::BatchFinished | Self::WorkerCrashed => None,
+        let takes_queue = !matches!(event, HookEvent::BatchFinished | HookEvent::WorkerCrashed);
+        match threshold {
+            Some(_) if event != HookEvent::DlqAbove => Err(HookError::UnexpectedThreshold(event)),
+            Some(threshold) if threshold > MAX_THRESHOLD => Err(HookError::HighThreshold),
+            None if event == HookEvent::DlqAbove => Err(HookError::NoThreshold),
+            Some(_) | None if queue.is_some() && !takes_queue => Err(HookError::UnexpectedQueue(event)),
+            Some(_) | None => Ok(Self { event, queue, threshold }),
         }
     }
 }
@@ -202,6 +137,22 @@ pub enum Target {
     },
     /// A URL to which the event is posted.
     Url { url: HookUrl, secret: Option<Secret> },
+}
+
+/// Without the environment; the secret only as whether there is one.
+impl Serialize for Target {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (command, cwd, url, secret) = match self {
+            Self::Command { line, cwd, .. } => (Some(line), cwd.as_ref(), None, false),
+            Self::Url { url, secret } => (None, None, Some(url.as_str()), secret.is_some()),
+        };
+        let mut object = serializer.serialize_struct("Target", 4)?;
+        object.serialize_field("command", &command)?;
+        object.serialize_field("cwd", &cwd)?;
+        object.serialize_field("url", &url)?;
+        object.serialize_field("secret", &secret)?;
+        object.end()
+    }
 }
 
 /// Accepts a command line that can be run.
@@ -279,7 +230,7 @@ mod tests {
             let trigger = Trigger::new(event, queue.clone(), threshold);
             if let Ok(trigger) = &trigger {
                 assert_eq!(
-                    (trigger.event(), trigger.queue(), trigger.threshold()),
+                    (trigger.event, trigger.queue.as_ref(), trigger.threshold),
                     (event, queue.as_ref(), threshold)
                 );
             }
@@ -291,13 +242,16 @@ mod tests {
     fn an_event_is_parsed_with_dashes_or_underscores_and_a_typo_suggests_the_nearest() {
         for event in HookEvent::ALL {
             assert_eq!(event.name().parse(), Ok(event));
-            assert_eq!(event.name_in_flags(), event.name().replace('_', "-"));
+            assert_eq!(
+                serde_json::to_value(event).ok().as_ref().and_then(|json| json.as_str()),
+                Some(event.name())
+            );
             assert_eq!(event.name_in_flags().parse(), Ok(event));
         }
         let Err(HookError::UnknownEvent { nearest, .. }) = "worker-crash".parse::<HookEvent>() else {
             panic!("worker-crash is not an event")
         };
-        assert_eq!(nearest, Some("worker-crashed"));
+        assert_eq!(nearest.as_deref(), Some("worker-crashed"));
     }
 
     #[test]

@@ -1,15 +1,13 @@
 //! Hooks: adding, finding and removing them, and sample deliveries.
 
-mod json;
 mod sample;
 
-pub use json::HookJson;
 pub use sample::sample;
 
 use super::OpError;
 use domain::text::nearest::nearest;
 use domain::values::name::HookName;
-use store::{Hook, NewHook, Store, StoreError};
+use store::{Hook, NewHook, Store};
 
 pub fn parse_name(typed: &str) -> Result<HookName, OpError> {
     typed.parse().map_err(|source| OpError::BadHookName { name: typed.to_owned(), source })
@@ -38,10 +36,6 @@ pub fn remove(store: &dyn Store, name: &HookName, by: &str) -> Result<Hook, OpEr
         return Err(no_such(name, &[]));
     }
     Ok(hook)
-}
-
-pub fn list(store: &dyn Store) -> Result<Vec<Hook>, StoreError> {
-    store.hooks()
 }
 
 fn no_such(name: &HookName, hooks: &[Hook]) -> OpError {

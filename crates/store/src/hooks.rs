@@ -4,10 +4,12 @@
 //! even if every process dies in between. The worker that sends a delivery holds it; the delivery becomes due again if
 //! that worker is reaped or takes too long.
 
+use serde::Serialize;
+
 use crate::rows::tables::hooks;
 use crate::{Store, StoreError};
 use domain::hook::{Target, Trigger};
-use domain::values::name::{HookName, WorkerId};
+use domain::values::name::HookName;
 use domain::values::timestamp::Timestamp;
 
 impl dyn Store + '_ {
@@ -34,10 +36,13 @@ pub struct NewHook {
     pub target: Target,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A hook as stored. Its JSON form has no secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hook {
     pub name: HookName,
+    #[serde(flatten)]
     pub trigger: Trigger,
+    #[serde(flatten)]
     pub target: Target,
     pub created_at: Timestamp,
     pub created_by: String,
@@ -55,15 +60,6 @@ pub struct Hook {
 
 /// Pending deliveries are counted up to this number, so that listing hooks stays cheap.
 pub const MAX_PENDING_COUNTED: u64 = 10_000;
-
-/// One turn of a worker that delivers.
-#[derive(Clone, Debug)]
-pub struct DeliveryExchange<'a> {
-    pub worker: &'a WorkerId,
-    pub reports: &'a [DeliveryReport],
-    /// How many deliveries to take at most.
-    pub want: usize,
-}
 
 /// The result of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]

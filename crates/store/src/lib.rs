@@ -90,10 +90,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError>;
     /// Whether any worker has not stopped. `enqueue` asks this each time.
     fn has_worker(&self) -> Result<bool, StoreError>;
-    /// One turn of a delivering worker: records the results of its deliveries, and takes new ones.
+    /// One turn of a delivering worker: records the results of its deliveries, and takes up to `want` new ones.
     fn exchange_deliveries(
         &self,
-        exchange: &DeliveryExchange<'_>,
+        worker: &WorkerId,
+        reports: &[DeliveryReport],
+        want: usize,
     ) -> Result<DeliveryExchangeResult, StoreError>;
     /// Wakes workers after a change that concerns them. A hint only: a worker that misses it sees the change when it
     /// next polls.

@@ -53,8 +53,8 @@ const HOT: [(&str, &str); 40] = [
         "select id, state, scheduled_for, created_at, finished_at from jobs where state",
         "jobs_by_state (state=?)",
     ),
-    ("select due_at, id from deliveries", "deliveries_by_hook (hook_id=?)"),
-    ("select hook_id from deliveries", "deliveries_sent (worker_seq>?)"),
+    ("select d.due_at, d.id from hooks", "deliveries_by_hook (hook_id=?)"),
+    ("select d.due_at, d.id from hooks", "deliveries_sent (worker_seq>?)"),
     (
         "update deliveries set due_at = case when created_at < :now then created_at else :now end, worker_seq = null \
          where worker_seq = :worker_seq",

@@ -14,9 +14,9 @@ use domain::schedule::{OnOverlap, Policy};
 use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use store::{
-    AfterEdit, Cursor, Delivery, DeliveryExchange, DeliveryReport, DeliveryResult, Duty, EnvironmentGc,
-    EventPage, EventRange, JobFilter, JobVerb, LeaseRef, NewSchedule, Page, PageStart, Pause, Phase,
-    Prunable, PruneStep, ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
+    AfterEdit, Cursor, Delivery, DeliveryReport, DeliveryResult, Duty, EnvironmentGc, EventPage, EventRange,
+    JobFilter, JobVerb, LeaseRef, NewSchedule, Page, PageStart, Pause, Phase, Prunable, PruneStep,
+    ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
 use crate::store::fixture::new_job::{JobBuilder, batch_name, job, job_id, queue_name};
@@ -321,11 +321,7 @@ fn deliver_hooks(fixture: &Fixture) {
 }
 
 fn report_all(fixture: &Fixture, worker: &WorkerId, want: usize, result: &DeliveryResult) {
-    let taken = fixture
-        .store
-        .exchange_deliveries(&DeliveryExchange { worker, reports: &[], want })
-        .expect("deliveries are taken")
-        .taken;
+    let taken = fixture.store.exchange_deliveries(worker, &[], want).expect("deliveries are taken").taken;
     let report = |delivery: &Delivery| DeliveryReport {
         number: delivery.number,
         hook: delivery.hook.clone(),
@@ -333,10 +329,7 @@ fn report_all(fixture: &Fixture, worker: &WorkerId, want: usize, result: &Delive
     };
     let reports: Vec<DeliveryReport> = taken.iter().map(report).collect();
     assert!(!reports.is_empty(), "there are deliveries");
-    fixture
-        .store
-        .exchange_deliveries(&DeliveryExchange { worker, reports: &reports, want: 0 })
-        .expect("the reports are recorded");
+    fixture.store.exchange_deliveries(worker, &reports, 0).expect("the reports are recorded");
 }
 
 /// A worker dies, and the reaper takes back its leases.

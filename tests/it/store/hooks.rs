@@ -9,10 +9,7 @@ use domain::job::environment::Environment;
 use domain::job::outcome::Outcome;
 use domain::values::name::{HookName, WorkerId};
 use serde_json::{Value, json};
-use store::{
-    Delivery, DeliveryExchange, DeliveryExchangeResult, DeliveryReport, DeliveryResult, Hook, NewHook,
-    ServedJobs,
-};
+use store::{Delivery, DeliveryExchangeResult, DeliveryReport, DeliveryResult, Hook, NewHook, ServedJobs};
 
 use super::fixture::new_job::{job, job_id, queue_name};
 use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
@@ -74,7 +71,7 @@ fn exchange_deliveries(
     reports: &[DeliveryReport],
     want: usize,
 ) -> DeliveryExchangeResult {
-    fixture.store.exchange_deliveries(&DeliveryExchange { worker, reports, want }).expect("post")
+    fixture.store.exchange_deliveries(worker, reports, want).expect("post")
 }
 
 fn take(fixture: &Fixture, worker: &WorkerId, want: usize) -> Vec<Delivery> {
@@ -102,7 +99,7 @@ fn deliver_all(fixture: &Fixture, worker: &WorkerId) -> Vec<(String, Value)> {
         for delivery in taken {
             let event: Value = serde_json::from_str(&delivery.payload).expect("JSON");
             assert_eq!(event["delivery"], delivery.name, "the event names its delivery");
-            assert_eq!(event["event"], delivery.trigger.event().name());
+            assert_eq!(event["event"], delivery.trigger.event.name());
             delivered.push((delivery.hook.to_string(), event));
         }
     }
@@ -130,7 +127,7 @@ fn a_hook_name_is_unique(fixture: &Fixture) {
     add(fixture, "h", HookEvent::Dead);
     let again = new_hook("h", HookEvent::Success, None, None);
     assert!(!fixture.store.add_hook(&again, ACTOR).expect("add"));
-    assert_eq!(hook(fixture, "h").trigger.event(), HookEvent::Dead, "the first hook is unchanged");
+    assert_eq!(hook(fixture, "h").trigger.event, HookEvent::Dead, "the first hook is unchanged");
     assert!(fixture.store.remove_hook(&hook_name("h"), ACTOR).expect("remove"));
     assert!(!fixture.store.remove_hook(&hook_name("h"), ACTOR).expect("remove"));
 }

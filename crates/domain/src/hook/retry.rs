@@ -11,22 +11,13 @@ const MAX_AGE: Duration = Duration::from_secs(24 * 3_600);
 /// The minimum number of tries, so that a clock that jumps a day ahead does not end them early.
 const MIN_TRIES: u32 = 10;
 
-/// The step after a failed try.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NextStep {
-    RetryAt(Timestamp),
-    GiveUp,
-}
-
-/// The step after the `tries`-th try has failed. The delay doubles with each try.
-pub fn after_failure(tries: u32, created_at: Timestamp, now: Timestamp) -> NextStep {
+/// When to retry after the `tries`-th try has failed; `None` to give up. The delay doubles with each try.
+pub fn retry_at(tries: u32, created_at: Timestamp, now: Timestamp) -> Option<Timestamp> {
     if tries >= MIN_TRIES && now.since(created_at) >= MAX_AGE {
-        return NextStep::GiveUp;
+        return None;
     }
     let doublings = tries.saturating_sub(1).min(u32::BITS - 1);
-    NextStep::RetryAt(
-        now.saturating_add(FIRST_RETRY_DELAY.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY)),
-    )
+    Some(now.saturating_add(FIRST_RETRY_DELAY.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY)))
 }
 
 /// The time before which all events of a hook are given up, tried or not, because the hook has failed for a day without a
@@ -47,18 +38,18 @@ mod tests {
     #[test]
     fn retry_delays_double_up_to_an_hour_for_a_day() {
         for (tries, now, next) in [
-            (1, 0, NextStep::RetryAt(second(1))),
-            (2, 5, NextStep::RetryAt(second(7))),
-            (12, 100, NextStep::RetryAt(second(2_148))),
-            (13, 0, NextStep::RetryAt(second(3_600))),
-            (u32::MAX, 0, NextStep::RetryAt(second(3_600))),
-            (30, 86_399, NextStep::RetryAt(second(86_399 + 3_600))),
-            (30, 86_400, NextStep::GiveUp),
+            (1, 0, Some(second(1))),
+            (2, 5, Some(second(7))),
+            (12, 100, Some(second(2_148))),
+            (13, 0, Some(second(3_600))),
+            (u32::MAX, 0, Some(second(3_600))),
+            (30, 86_399, Some(second(86_399 + 3_600))),
+            (30, 86_400, None),
             // A clock that was set ahead.
-            (1, 86_400, NextStep::RetryAt(second(86_401))),
-            (10, 86_400, NextStep::GiveUp),
+            (1, 86_400, Some(second(86_401))),
+            (10, 86_400, None),
         ] {
-            assert_eq!(after_failure(tries, second(0), second(now)), next, "{tries} tries at {now}");
+            assert_eq!(retry_at(tries, second(0), second(now)), next, "{tries} tries at {now}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The consequences of a transition for everything beside the job's own row.
 
-use crate::hook::JobResult;
+use crate::hook::HookEvent;
 use crate::job::life::{Life, StateName, Transition, WaitIndex};
 use crate::job::unique::UniqueFor;
 use crate::values::timestamp::Timestamp;
@@ -19,8 +19,8 @@ pub struct Consequences {
     pub stops_waiting: bool,
     /// It is finished, so its dependents are unblocked.
     pub finished: Option<End>,
-    /// The result that hooks may be waiting for.
-    pub result: Option<JobResult>,
+    /// The event that hooks may be waiting for.
+    pub event: Option<HookEvent>,
 }
 
 /// How a finished job counts for its dependents.
@@ -63,7 +63,7 @@ pub fn consequences(
         releases_key: key.is_some_and(|unique_for| unique_for.gives_back(from, to)),
         stops_waiting: finished.is_some() && before.state.blocked_by() > 0,
         finished,
-        result: if is_changed { JobResult::of(to) } else { None },
+        event: if is_changed { HookEvent::of(to) } else { None },
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
         assert!(claimed.releases_key);
         assert!(!after(&ready, running(), Some(UniqueFor::Finished)).releases_key);
         assert!(!after(&ready, running(), None).releases_key);
-        assert_eq!((claimed.finished, claimed.result, claimed.stops_waiting), (None, None, false));
+        assert_eq!((claimed.finished, claimed.event, claimed.stops_waiting), (None, None, false));
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
         let later = NOW.saturating_add(Duration::from_secs(1));
         let failed = after(&running(), life(State::Failed, later), Some(UniqueFor::Finished));
         assert_eq!((failed.leaves, failed.enters), (WaitIndex::None, WaitIndex::Waiting));
-        assert_eq!((failed.result, failed.finished), (Some(JobResult::Failure), None));
+        assert_eq!((failed.event, failed.finished), (Some(HookEvent::Failure), None));
         assert!(!failed.releases_key);
     }
 
@@ -114,12 +114,12 @@ mod tests {
     fn an_end_unblocks_dependents_and_ends_its_own_waiting() {
         let completed =
             after(&running(), life(State::Completed { finished_at: NOW }, NOW), Some(UniqueFor::Finished));
-        assert_eq!((completed.finished, completed.result), (Some(End::Success), Some(JobResult::Success)));
+        assert_eq!((completed.finished, completed.event), (Some(End::Success), Some(HookEvent::Success)));
         assert!(completed.releases_key && !completed.stops_waiting);
         let blocked = life(State::Pending { blocked_by: 2 }, NOW);
         let cancelled = State::Cancelled { finished_at: NOW, reason: CancelReason::User };
         let cancelled = after(&blocked, life(cancelled, NOW), None);
-        assert_eq!((cancelled.finished, cancelled.result), (Some(End::Failure), None));
+        assert_eq!((cancelled.finished, cancelled.event), (Some(End::Failure), None));
         assert!(cancelled.stops_waiting);
         assert_eq!((cancelled.leaves, cancelled.enters), (WaitIndex::None, WaitIndex::None));
     }
@@ -134,7 +134,7 @@ mod tests {
             releases_key: false,
             stops_waiting: false,
             finished: None,
-            result: None,
+            event: None,
         };
         assert_eq!(extended, nothing);
     }

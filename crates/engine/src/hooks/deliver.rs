@@ -161,7 +161,7 @@ fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, S
             let request = Request {
                 url: url.as_str().to_owned(),
                 secret: secret.as_ref().map(|secret| secret.reveal().to_owned()),
-                event: delivery.trigger.event().name().to_owned(),
+                event: delivery.trigger.event.name().to_owned(),
                 delivery: delivery.name.clone(),
                 body: delivery.payload.clone(),
             };

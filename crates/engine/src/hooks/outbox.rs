@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::worker::Worker;
-use store::{DeliveryExchange, DeliveryReport, DeliveryResult, StoreError};
+use store::{DeliveryReport, DeliveryResult, StoreError};
 
 /// How long a worker that could otherwise end keeps delivering due events.
 const LAST_DELIVERIES_TIMEOUT: Duration = Duration::from_secs(10);
@@ -16,8 +16,7 @@ impl Worker<'_> {
         if reports.is_empty() && (want == 0 || !self.is_delivery_due()) {
             return Ok(());
         }
-        let posted =
-            self.store.exchange_deliveries(&DeliveryExchange { worker: &self.plan.id, reports, want })?;
+        let posted = self.store.exchange_deliveries(&self.plan.id, reports, want)?;
         for DeliveryReport { hook, result, .. } in reports {
             if let DeliveryResult::Failed(error) = result {
                 self.journal.hook_failed(hook, error);
@@ -60,8 +59,7 @@ impl Worker<'_> {
         self.deliveries.collect();
         let reports = self.deliveries.reports();
         if !reports.is_empty() {
-            let _ =
-                self.store.exchange_deliveries(&DeliveryExchange { worker: &self.plan.id, reports, want: 0 });
+            let _ = self.store.exchange_deliveries(&self.plan.id, reports, 0);
         }
     }
 }

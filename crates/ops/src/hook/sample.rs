@@ -1,6 +1,6 @@
 //! Sample deliveries for `hook test`.
 
-use domain::hook::{BatchPayload, DlqPayload, JobResult, Payload, Subject, Trigger, WorkerPayload};
+use domain::hook::{HookEvent, Payload, Subject, Trigger};
 use domain::job::life::{DeadReason, Life, State, StateName};
 use domain::job::options::JobOptions;
 use domain::job::{Job, LatestAttempt};
@@ -14,45 +14,36 @@ const RETRIES: u32 = 3;
 /// A delivery for a fictitious event; its name starts with `test-`.
 pub fn sample(hook: &Hook, now: Timestamp, random: u64) -> Delivery {
     let name = format!("test-{}", JobIdSequence::default().next(now, random));
-    let (event, at) = (hook.trigger.event(), now);
-    let payload = |subject| Payload { delivery: &name, event, at, subject }.to_json();
-    let payload = match &hook.trigger {
-        Trigger::Job { result, queue } => {
-            let job = sample_job(*result, queue.clone(), now);
-            payload(Subject::Job(Box::new((&job).into())))
-        }
-        Trigger::BatchFinished => {
-            let count = |state: StateName| (state.name(), u64::from(state == StateName::Completed));
-            payload(Subject::Batch(BatchPayload { name: "sample", jobs: StateName::ALL.map(count).into() }))
-        }
-        Trigger::WorkerCrashed => {
-            payload(Subject::Worker(WorkerPayload { id: "w-sample", host: "sample", jobs: vec!["sample"] }))
-        }
-        Trigger::DlqAbove { threshold, queue } => payload(Subject::Dlq(DlqPayload {
-            count: threshold.saturating_add(1),
-            threshold: *threshold,
-            queue: queue.as_ref().map(QueueName::as_str),
-        })),
+    let Trigger { event, queue, threshold, .. } = &hook.trigger;
+    let payload =
+        |subject: Subject<'_>| Payload { delivery: &name, event: *event, at: now, subject }.to_json();
+    let job = |state, failures| {
+        let job = sample_job(state, failures, queue.clone(), now);
+        payload(Subject::Job(Box::new((&job).into())))
     };
-    Delivery {
-        number: 0,
-        hook: hook.name.clone(),
-        trigger: hook.trigger.clone(),
-        target: hook.target.clone(),
-        payload,
-        name,
-    }
+    let dead = State::Dead { finished_at: now, reason: DeadReason::RetriesExhausted };
+    let payload = match event {
+        HookEvent::Success => job(State::Completed { finished_at: now }, 0),
+        HookEvent::Failure => job(State::Failed, 1),
+        HookEvent::Dead => job(dead, RETRIES + 1),
+        HookEvent::BatchFinished => {
+            let count = |state: StateName| (state.name(), u64::from(state == StateName::Completed));
+            payload(Subject::Batch { name: "sample", jobs: StateName::ALL.map(count).into() })
+        }
+        HookEvent::WorkerCrashed => {
+            payload(Subject::Worker { id: "w-sample", host: "sample", jobs: vec!["sample"] })
+        }
+        HookEvent::DlqAbove => {
+            let threshold = threshold.unwrap_or_default();
+            let count = threshold.saturating_add(1);
+            payload(Subject::Dlq { count, threshold, queue: queue.as_ref() })
+        }
+    };
+    let Hook { name: hook, trigger, target, .. } = hook.clone();
+    Delivery { number: 0, hook, trigger, target, payload, name }
 }
 
-fn sample_job(result: JobResult, queue: Option<QueueName>, now: Timestamp) -> Job {
-    let begun = Life::begin(None, RETRIES, 0, now);
-    let (state, failures) = match result {
-        JobResult::Success => (State::Completed { finished_at: now }, 0),
-        JobResult::Failure => (State::Failed, 1),
-        JobResult::Dead => {
-            (State::Dead { finished_at: now, reason: DeadReason::RetriesExhausted }, RETRIES + 1)
-        }
-    };
+fn sample_job(state: State, failures: u32, queue: Option<QueueName>, now: Timestamp) -> Job {
     let exit_code = i32::from(failures > 0);
     Job {
         id: "sample".parse().expect("`sample` is a valid id"),
@@ -60,7 +51,7 @@ fn sample_job(result: JobResult, queue: Option<QueueName>, now: Timestamp) -> Jo
         queue: queue.unwrap_or_else(QueueName::default_queue),
         command: "echo sample".to_owned(),
         priority: 0,
-        life: Life { state, attempts: failures.max(1), failures, ..begun },
+        life: Life { state, attempts: failures.max(1), failures, ..Life::begin(None, RETRIES, 0, now) },
         created_at: now,
         updated_at: now,
         timeout: None,

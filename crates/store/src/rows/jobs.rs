@@ -50,8 +50,8 @@ pub(crate) fn apply(
     if let Some(end) = entailed.finished {
         tx.note_finished(FinishedJob { seq: before.seq, end });
     }
-    if let Some(result) = entailed.result {
-        outbox::job_changed(tx, before, result)?;
+    if let Some(event) = entailed.event {
+        outbox::job_changed(tx, before, event)?;
     }
     Ok(true)
 }

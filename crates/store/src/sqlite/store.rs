@@ -17,7 +17,7 @@ use crate::rows::verbs::{enqueue, extend, prune, reap};
 use crate::rows::views::orders;
 use crate::transaction::{ReadWork, Verdict, WriteWork};
 use crate::{
-    DeliveryExchange, DeliveryExchangeResult, EnqueueError, EnqueueResult, Exchange, ExchangeResult,
+    DeliveryExchangeResult, DeliveryReport, EnqueueError, EnqueueResult, Exchange, ExchangeResult,
     LeaseRef, LeaseStatus, NewWorker, Notice, Orders, Prunable, PruneResult, PruneStep, Registration, Store,
     StoreError, Wake,
 };
@@ -259,9 +259,11 @@ impl Store for SqliteStore {
 
     fn exchange_deliveries(
         &self,
-        exchange: &DeliveryExchange<'_>,
+        worker: &WorkerId,
+        reports: &[DeliveryReport],
+        want: usize,
     ) -> Result<DeliveryExchangeResult, StoreError> {
-        self.shared().transact("exchange_deliveries", |tx| deliveries::exchange(tx, exchange))
+        self.shared().transact("exchange_deliveries", |tx| deliveries::exchange(tx, worker, reports, want))
     }
 
     fn announce(&self, notice: Notice<'_>) -> Result<(), StoreError> {

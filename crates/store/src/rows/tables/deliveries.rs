@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::{events, hooks, workers};
 use crate::rows::keys::{HookKey, WorkerSeq};
+use crate::rows::named;
 use crate::rows::tx::Tx;
-use crate::rows::{Row, named};
-use crate::{Delivery, DeliveryExchange, DeliveryExchangeResult, DeliveryReport, DeliveryResult, StoreError};
-use domain::hook::{NextStep, after_failure, expired_before};
-use domain::values::name::HookName;
+use crate::{Delivery, DeliveryExchangeResult, DeliveryReport, DeliveryResult, StoreError};
+use domain::hook::{expired_before, retry_at};
+use domain::values::name::{HookName, WorkerId};
 use domain::values::timestamp::Timestamp;
 
 /// How long a worker may hold a delivery. Longer than any try may take.
@@ -20,30 +20,36 @@ const QUEUECTL: &str = "queuectl";
 
 pub(crate) fn exchange(
     tx: &Tx<'_>,
-    exchange: &DeliveryExchange<'_>,
+    worker: &WorkerId,
+    reports: &[DeliveryReport],
+    want: usize,
 ) -> Result<DeliveryExchangeResult, StoreError> {
-    let worker_seq = workers::seq(tx, exchange.worker)?;
+    let worker_seq = workers::seq(tx, worker)?;
     let mut gave_up = Vec::new();
-    for report in exchange.reports {
-        gave_up.extend(record(tx, worker_seq, report)?);
+    for DeliveryReport { number, result, .. } in reports {
+        match result {
+            DeliveryResult::Delivered => delivered(tx, *number)?,
+            DeliveryResult::Failed(error) => gave_up.extend(failed(tx, worker_seq, *number, error)?),
+            DeliveryResult::GivenBack => give_back(tx, worker_seq, Some(*number))?,
+        }
     }
     // A worker that was reaped in its absence gets nothing.
-    let want = if workers::is_live(tx, worker_seq)? { exchange.want } else { 0 };
+    let want = if workers::is_live(tx, worker_seq)? { want } else { 0 };
     Ok(DeliveryExchangeResult { taken: take(tx, worker_seq, want)?, next_due: next_due(tx)?, gave_up })
 }
 
 /// When the next delivery is due, among the hooks that have none in flight.
 pub(crate) fn next_due(tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
-    Ok(heads(tx)?.first().map(|head| head.due_at))
+    Ok(heads(tx)?.first().map(|(due_at, _)| *due_at))
 }
 
-/// Returns a worker's unsent deliveries, as if it had never taken them.
-pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<(), StoreError> {
+/// Returns unsent deliveries of a worker, one or all, as if it had never taken them.
+pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: WorkerSeq, id: Option<i64>) -> Result<(), StoreError> {
     // By index deliveries_sent.
     tx.execute(
         "update deliveries set due_at = case when created_at < :now then created_at else :now end, worker_seq = null
-         where worker_seq = :worker_seq",
-        named! { worker_seq, now: tx.now },
+         where worker_seq = :worker_seq and (:id is null or id = :id)",
+        named! { worker_seq, now: tx.now, id },
     )?;
     Ok(())
 }
@@ -63,48 +69,26 @@ pub(crate) fn take_back(tx: &Tx<'_>, worker_seq: WorkerSeq, error: &str) -> Resu
         "update deliveries set tries = tries + 1 where worker_seq = :worker_seq",
         named! { worker_seq },
     )?;
-    give_back(tx, worker_seq)
+    give_back(tx, worker_seq, None)
 }
 
-/// The next delivery of a hook.
-#[derive(Clone, Copy, Debug)]
-struct Head {
-    due_at: Timestamp,
-    id: i64,
-}
-
-/// The next delivery of each hook that has none in flight, the soonest first.
-fn heads(tx: &Tx<'_>) -> Result<Vec<Head>, StoreError> {
-    if tx.hooks()?.is_empty() {
-        return Ok(Vec::new());
-    }
-    let busy = busy(tx)?;
-    let mut heads = Vec::new();
-    for hook in tx.hooks()?.iter().filter(|hook| !busy.contains(&hook.id)) {
-        heads.extend(head(tx, hook.id)?);
-    }
-    heads.sort_by_key(|head| (head.due_at, head.id));
+/// The next delivery of each hook that has none in flight, the soonest first: when it is due, and its number.
+fn heads(tx: &Tx<'_>) -> Result<Vec<(Timestamp, i64)>, StoreError> {
+    // By indexes deliveries_by_hook and deliveries_sent.
+    let mut heads = tx.all(
+        "select d.due_at, d.id from hooks join deliveries d
+             on d.id = (select id from deliveries where hook_id = hooks.id order by due_at, id limit 1)
+         where hooks.id not in (select hook_id from deliveries where worker_seq > 0 and due_at > :now)",
+        named! { now: tx.now },
+        |row| Ok((row.get("due_at")?, row.get("id")?)),
+    )?;
+    heads.sort_unstable();
     Ok(heads)
 }
 
-fn head(tx: &Tx<'_>, hook_id: HookKey) -> Result<Option<Head>, StoreError> {
-    // By index deliveries_by_hook.
-    tx.first(
-        "select due_at, id from deliveries where hook_id = :hook_id order by due_at, id limit 1",
-        named! { hook_id },
-        |row| Ok(Head { due_at: row.get("due_at")?, id: row.get("id")? }),
-    )
-}
-
-/// The hooks that have a delivery in flight.
-fn busy(tx: &Tx<'_>) -> Result<Vec<HookKey>, StoreError> {
-    // By index deliveries_sent.
-    tx.values("select hook_id from deliveries where worker_seq > 0 and due_at > :now", named! { now: tx.now })
-}
-
 fn take(tx: &Tx<'_>, worker_seq: WorkerSeq, want: usize) -> Result<Vec<Delivery>, StoreError> {
-    let due: Vec<Head> = heads(tx)?.into_iter().take_while(|head| head.due_at <= tx.now).take(want).collect();
-    due.into_iter().map(|head| take_one(tx, worker_seq, head.id)).collect()
+    let due = heads(tx)?.into_iter().take_while(|(due_at, _)| *due_at <= tx.now).take(want);
+    due.map(|(_, id)| take_one(tx, worker_seq, id)).collect()
 }
 
 fn take_one(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64) -> Result<Delivery, StoreError> {
@@ -113,44 +97,21 @@ fn take_one(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64) -> Result<Delivery, Sto
         named! { id, worker_seq, due_at: tx.now.saturating_add(DELIVERY_HOLD) },
     )?;
     tx.one(
-        "select d.id, d.name, d.payload, h.name as hook, h.event, h.queue, h.threshold, h.command, h.url, h.secret,
-                h.cwd, h.environment_id
+        "select d.name, d.payload, h.name as hook, h.event, h.queue, h.threshold, h.command, h.url, h.secret, h.cwd,
+                h.environment_id
          from deliveries d cross join hooks h on h.id = d.hook_id where d.id = :id",
         named! { id },
-        |row| read(tx, row),
+        |row| {
+            Ok(Delivery {
+                number: id,
+                name: row.get("name")?,
+                payload: row.get("payload")?,
+                hook: row.get("hook")?,
+                trigger: hooks::read_trigger(row)?,
+                target: hooks::read_target(tx, row)?,
+            })
+        },
     )
-}
-
-fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Delivery, StoreError> {
-    Ok(Delivery {
-        number: row.get("id")?,
-        name: row.get("name")?,
-        payload: row.get("payload")?,
-        hook: row.get("hook")?,
-        trigger: hooks::read_trigger(row)?,
-        target: hooks::read_target(tx, row)?,
-    })
-}
-
-/// Returns the hook if an event was given up.
-fn record(
-    tx: &Tx<'_>,
-    worker_seq: WorkerSeq,
-    report: &DeliveryReport,
-) -> Result<Option<HookName>, StoreError> {
-    match &report.result {
-        DeliveryResult::Delivered => delivered(tx, report.number).map(|()| None),
-        DeliveryResult::Failed(error) => failed(tx, worker_seq, report.number, error),
-        DeliveryResult::GivenBack => {
-            tx.execute(
-                "update deliveries
-                 set due_at = case when created_at < :now then created_at else :now end, worker_seq = null
-                 where id = :id and worker_seq = :worker_seq",
-                named! { id: report.number, worker_seq, now: tx.now },
-            )?;
-            Ok(None)
-        }
-    }
 }
 
 /// Counts even if another worker holds the delivery by now.
@@ -176,37 +137,29 @@ fn failed(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64, error: &str) -> Result<Op
     let Some((hook_id, tries, created_at)) = held else {
         return Ok(None);
     };
-    let failing_since = note_failure(tx, hook_id, error)?;
+    let failing_since = tx.one(
+        "update hooks set failing_since = coalesce(failing_since, :now), error = :error where id = :hook_id
+         returning failing_since",
+        named! { hook_id, now: tx.now, error },
+        |row| row.get("failing_since"),
+    )?;
     let mut given_up = match expired_before(failing_since, tx.now) {
         Some(before) => give_up_before(tx, hook_id, before)?,
         None => 0,
     };
-    match after_failure(tries, created_at, tx.now) {
-        NextStep::RetryAt(due_at) => {
-            tx.execute(
-                "update deliveries set tries = :tries, due_at = :due_at, worker_seq = null where id = :id",
-                named! { id, tries, due_at },
-            )?;
-        }
-        NextStep::GiveUp => {
-            tx.execute("delete from deliveries where id = :id", named! { id })?;
-            given_up += 1;
-        }
+    if let Some(due_at) = retry_at(tries, created_at, tx.now) {
+        tx.execute(
+            "update deliveries set tries = :tries, due_at = :due_at, worker_seq = null where id = :id",
+            named! { id, tries, due_at },
+        )?;
+    } else {
+        tx.execute("delete from deliveries where id = :id", named! { id })?;
+        given_up += 1;
     }
     if given_up == 0 {
         return Ok(None);
     }
     note_given_up(tx, hook_id, given_up, error).map(Some)
-}
-
-/// Returns since when the hook has been failing.
-fn note_failure(tx: &Tx<'_>, hook_id: HookKey, error: &str) -> Result<Timestamp, StoreError> {
-    tx.one(
-        "update hooks set failing_since = coalesce(failing_since, :now), error = :error where id = :hook_id
-         returning failing_since",
-        named! { hook_id, now: tx.now, error },
-        |row| row.get("failing_since"),
-    )
 }
 
 /// Deliveries that became due that long ago were never tried, or not for as long. Returns how many were given up.

@@ -19,79 +19,45 @@ pub(crate) struct HookRow {
     pub(crate) queue_id: Option<QueueKey>,
 }
 
-/// A row id that no queue has, for a trigger whose queue does not exist.
-const NO_QUEUE: QueueKey = QueueKey(0);
-
 /// All hooks. If there are none, this query is all that hooks cost a transaction.
 pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>, StoreError> {
-    tx.all("select id, event, queue, threshold from hooks order by id", params![], |row| {
-        let trigger = read_trigger(row)?;
-        let queue_id = trigger.queue().map(|queue| queues::find_id(tx, queue)).transpose()?;
-        let queue_id = queue_id.map(|id| id.unwrap_or(NO_QUEUE));
-        Ok(HookRow { id: row.get(0)?, trigger, queue_id })
-    })
+    tx.all(
+        // No queue has the id 0, which stands for a queue that does not exist.
+        "select id, event, queue, threshold,
+                case when queue is not null then coalesce((select id from queues where name = queue), 0) end as queue_id
+         from hooks order by id",
+        params![],
+        |row| Ok(HookRow { id: row.get("id")?, trigger: read_trigger(row)?, queue_id: row.get("queue_id")? }),
+    )
 }
 
 pub(crate) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool, StoreError> {
-    let NewHook { name, trigger, target } = hook;
-    if let Some(queue) = trigger.queue() {
+    let NewHook { name, trigger: Trigger { event, queue, threshold, .. }, target } = hook;
+    if let Some(queue) = queue {
         queues::id(tx, queue)?;
     }
-    let columns = TargetColumns::of(tx, target)?;
+    let (command, cwd, environment, url, secret) = match target {
+        Target::Command { line, cwd, environment } => {
+            (Some(line), cwd.as_ref(), environment.as_ref(), None, None)
+        }
+        Target::Url { url, secret } => {
+            (None, None, None, Some(url.as_str()), secret.as_ref().map(Secret::reveal))
+        }
+    };
+    let environment_id = environment.map(|environment| environments::id(tx, environment)).transpose()?;
     let added = tx.execute(
         "insert into hooks (name, event, queue, threshold, command, url, secret, cwd, environment_id, created_at,
                             created_by)
          values (:name, :event, :queue, :threshold, :command, :url, :secret, :cwd, :environment_id, :now, :by)
          on conflict (name) do nothing",
         named! {
-            name,
-            event: trigger.event().name(),
-            queue: trigger.queue(),
-            threshold: trigger.threshold(),
-            command: columns.command,
-            url: columns.url,
-            secret: columns.secret,
-            cwd: columns.cwd,
-            environment_id: columns.environment_id,
-            now: tx.now,
-            by,
+            name, event: event.name(), queue, threshold, command, url, secret, cwd, environment_id, now: tx.now, by,
         },
     )?;
     if added == 1 {
         events::record(tx, None, "hook_add", by, Some(name.as_str()))?;
     }
     Ok(added == 1)
-}
-
-/// The columns that only some targets fill.
-#[derive(Default)]
-struct TargetColumns<'a> {
-    command: Option<&'a str>,
-    url: Option<&'a str>,
-    secret: Option<&'a str>,
-    cwd: Option<&'a str>,
-    environment_id: Option<EnvironmentKey>,
-}
-
-impl<'a> TargetColumns<'a> {
-    fn of(tx: &Tx<'_>, target: &'a Target) -> Result<Self, StoreError> {
-        Ok(match target {
-            Target::Command { line, cwd, environment } => Self {
-                command: Some(line),
-                cwd: cwd.as_deref(),
-                environment_id: environment
-                    .as_ref()
-                    .map(|environment| environments::id(tx, environment))
-                    .transpose()?,
-                ..Self::default()
-            },
-            Target::Url { url, secret } => Self {
-                url: Some(url.as_str()),
-                secret: secret.as_ref().map(Secret::reveal),
-                ..Self::default()
-            },
-        })
-    }
 }
 
 pub(crate) fn remove(tx: &Tx<'_>, name: &HookName, by: &str) -> Result<bool, StoreError> {
@@ -107,10 +73,12 @@ pub(crate) fn remove(tx: &Tx<'_>, name: &HookName, by: &str) -> Result<bool, Sto
 
 pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Hook>, StoreError> {
     tx.all(
-        "select id, event, queue, threshold, command, url, secret, cwd, environment_id, name, created_at, created_by,
-                delivered_at, failing_since, error, gave_up, gave_up_at
+        // By index deliveries_by_hook.
+        "select event, queue, threshold, command, url, secret, cwd, environment_id, name, created_at, created_by,
+                delivered_at, failing_since, error, gave_up, gave_up_at,
+                (select count(*) from (select 1 from deliveries where hook_id = hooks.id limit :limit)) as pending
          from hooks order by name",
-        params![],
+        named! { limit: MAX_PENDING_COUNTED },
         |row| read(tx, row),
     )
 }
@@ -122,23 +90,13 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Hook, StoreError> {
         target: read_target(tx, row)?,
         created_at: row.get("created_at")?,
         created_by: row.get("created_by")?,
-        pending: pending(tx, row.get("id")?)?,
+        pending: row.get("pending")?,
         delivered_at: row.get("delivered_at")?,
         failing_since: row.get("failing_since")?,
         error: row.get("error")?,
         gave_up: row.get("gave_up")?,
         gave_up_at: row.get("gave_up_at")?,
     })
-}
-
-fn pending(tx: &Tx<'_>, hook_id: HookKey) -> Result<u64, StoreError> {
-    // By index deliveries_by_hook.
-    let counted = tx.all(
-        "select 1 from deliveries where hook_id = :hook_id limit :limit",
-        named! { hook_id, limit: MAX_PENDING_COUNTED },
-        |_| Ok(()),
-    )?;
-    Ok(counted.len() as u64)
 }
 
 /// Reads the columns `event`, `queue` and `threshold`.
@@ -151,11 +109,8 @@ pub(crate) fn read_trigger(row: &Row<'_>) -> Result<Trigger, StoreError> {
 pub(crate) fn read_target(tx: &Tx<'_>, row: &Row<'_>) -> Result<Target, StoreError> {
     if let Some(line) = row.get("command")? {
         let environment_id: Option<EnvironmentKey> = row.get("environment_id")?;
-        return Ok(Target::Command {
-            line,
-            cwd: row.get("cwd")?,
-            environment: environment_id.map(|id| environments::load(tx, id)).transpose()?,
-        });
+        let environment = environment_id.map(|id| environments::load(tx, id)).transpose()?;
+        return Ok(Target::Command { line, cwd: row.get("cwd")?, environment });
     }
     let url: &str = row.get("url")?;
     let secret: Option<String> = row.get("secret")?;

@@ -83,7 +83,7 @@ pub(crate) fn change_state(tx: &mut Tx<'_>, worker: &WorkerId, state: WorkerStat
         for job in leases::held_by(tx, seq)? {
             leases::release(tx, &job, seq)?;
         }
-        deliveries::give_back(tx, seq)?;
+        deliveries::give_back(tx, seq, None)?;
         note_end(tx, worker, "worker_stopped", "all its jobs are finished")?;
     }
     set_state(tx, seq, state)

@@ -15,7 +15,7 @@ use domain::job::environment::Environment;
 use domain::text::shell::quote_words;
 use domain::values::name::QueueName;
 use ops::OpError;
-use ops::hook::{HookJson, add, parse_name};
+use ops::hook::{add, parse_name};
 use store::NewHook;
 use sys::process::user;
 
@@ -71,7 +71,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let hook = add(store, &hook, &user::name())?;
     let name = hook.name.as_str();
     let sentence = format!("Hook {name} added; try it with `queuectl hook test {name}`");
-    report_change::report_change(context, &ChangeReport { name, json: HookJson::from(&hook), sentence })?;
+    report_change::report_change(context, &ChangeReport { name, json: &hook, sentence })?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::text::grouped;
-use ops::hook::{HookJson, list};
+use domain::hook::Target;
 use store::Hook;
 
 /// List all hooks with their events, targets and pending deliveries
@@ -19,9 +19,9 @@ use store::Hook;
 pub(super) struct Args {}
 
 pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let hooks = list(context.store()?)?;
+    let hooks = context.store()?.hooks()?;
     if context.json {
-        context.print_json(&hooks.iter().map(HookJson::from).collect::<Vec<_>>())?;
+        context.print_json(&hooks)?;
     } else if hooks.is_empty() {
         context.hint("no hooks; `queuectl hook add --help` shows how to add one")?;
     } else if !context.quiet {
@@ -47,7 +47,7 @@ fn table(hooks: &[Hook]) -> Table {
             Cell::styled(hook.name.as_str(), style),
             when(hook).into(),
             grouped(hook.pending).into(),
-            if HookJson::from(hook).has_secret() { "yes" } else { "" }.into(),
+            if matches!(hook.target, Target::Url { secret: Some(_), .. }) { "yes" } else { "" }.into(),
             target(hook).into(),
         ]);
     }

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_change;
 use crate::render::report_change::ChangeReport;
-use ops::hook::{HookJson, parse_name, remove};
+use ops::hook::{parse_name, remove};
 use sys::process::user;
 
 /// Remove a hook and its pending deliveries
@@ -28,6 +28,6 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         1 => format!("Hook {name} removed with 1 pending event"),
         count => format!("Hook {name} removed with {} pending events", pending(count)),
     };
-    report_change::report_change(context, &ChangeReport { name, json: HookJson::from(&hook), sentence })?;
+    report_change::report_change(context, &ChangeReport { name, json: &hook, sentence })?;
     Ok(ExitCode::SUCCESS)
 }

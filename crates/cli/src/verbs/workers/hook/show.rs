@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::render::text::{grouped, moment, printable};
 use domain::hook::{Target, Trigger};
 use domain::values::timestamp::Timestamp;
-use ops::hook::{HookJson, find, parse_name};
+use ops::hook::{find, parse_name};
 use store::{Hook, MAX_PENDING_COUNTED};
 
 /// Show one hook: its event, target, pending deliveries and last error
@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
     let hook = find(store, &name)?;
     if context.json {
-        context.print_json(&HookJson::from(&hook))?;
+        context.print_json(&hook)?;
     } else if !context.quiet {
         let now = store.now()?;
         let (mut out, bold) = (context.out(), Style::new().bold());
@@ -65,17 +65,12 @@ pub(super) fn pending(count: u64) -> String {
     format!("{}{more}", grouped(count))
 }
 
-/// `dead in mail`
+/// `dlq_above 10 in mail`
 pub(super) fn when(hook: &Hook) -> String {
-    let event = hook.trigger.event().name();
-    match &hook.trigger {
-        Trigger::Job { queue: None, .. } | Trigger::BatchFinished | Trigger::WorkerCrashed => {
-            event.to_owned()
-        }
-        Trigger::Job { queue: Some(queue), .. } => format!("{event} in {queue}"),
-        Trigger::DlqAbove { threshold, queue: None } => format!("{event} {threshold}"),
-        Trigger::DlqAbove { threshold, queue: Some(queue) } => format!("{event} {threshold} in {queue}"),
-    }
+    let Trigger { event, queue, threshold, .. } = &hook.trigger;
+    let threshold = threshold.map_or(String::new(), |threshold| format!(" {threshold}"));
+    let queue = queue.as_ref().map_or(String::new(), |queue| format!(" in {queue}"));
+    format!("{}{threshold}{queue}", event.name())
 }
 
 pub(super) fn target(hook: &Hook) -> String {
