@@ -32,6 +32,7 @@ use crate::worker::dispatcher::SlotBell;
 use domain::hook::Target;
 use domain::job::environment::Environment;
 use domain::job::outcome::{Outcome, error_line};
+use domain::text::escape;
 use store::{Delivery, DeliveryResult};
 use sys::cgroup::Bounds;
 use sys::process::ChildExit;
@@ -76,18 +77,16 @@ struct HookResult {
 
 /// Delivers an event to a hook, and returns the result.
 pub(crate) fn deliver(delivery: &Delivery, mut lane: Lane<'_>) -> DeliveryResult {
-    let process = match hook_process(delivery, lane.context) {
-        Ok(process) => process,
-        Err(problem) => return failed(Outcome::SpawnError, Some(&problem)),
-    };
-    match lane.run(&process, &delivery.name) {
-        Ok(result) => sent(&delivery.target, &result),
-        Err(error) => {
+    let run = hook_process(delivery, lane.context).and_then(|process| {
+        lane.run(&process, &delivery.name).map_err(|error| {
             // If the cause is the folder, an error that names it is more helpful.
             let folder = command::check_cwd(process.plan.cwd()).err();
-            let problem = folder.map_or(error.to_string(), |problem| problem.to_string());
-            failed(Outcome::SpawnError, Some(&problem))
-        }
+            folder.map_or(error.to_string(), |problem| problem.to_string())
+        })
+    });
+    match run {
+        Ok(result) => sent(&delivery.target, &result),
+        Err(problem) => failed(Outcome::SpawnError, Some(&problem)),
     }
 }
 
@@ -153,7 +152,11 @@ fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, S
     match &delivery.target {
         Target::Command { line, cwd, environment } => {
             let base = environment.as_deref().unwrap_or(&context.own_environment);
-            let invocation = in_shell(delivery, context, line, cwd.as_deref(), base)?;
+            let folder = command::folder(cwd.as_deref(), &Variables { base, added: &BTreeMap::new() });
+            let has_nul = |_| "its command or its cwd contains a NUL byte".to_owned();
+            let cwd = CString::new(folder.as_os_str().as_bytes()).map_err(has_nul)?;
+            let line = CString::new(line.as_str()).map_err(has_nul)?;
+            let invocation = command::in_shell(line, envp(delivery, context, base, &folder)?, cwd);
             let input = format!("{}\n", delivery.payload).into_bytes();
             Ok(HookProcess { plan: Plan::Shell(invocation), input, timeout: COMMAND_TIMEOUT })
         }
@@ -171,24 +174,10 @@ fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, S
                 envp: envp(delivery, context, &context.own_environment, Path::new("/"))?,
                 cwd: c"/".to_owned(),
             };
-            let input = request.to_json().into_bytes();
+            let input = escape::to_json(&request).expect("strings serialize to JSON").into_bytes();
             Ok(HookProcess { plan: Plan::Program(invocation), input, timeout: POST_PROCESS_TIMEOUT })
         }
     }
-}
-
-fn in_shell(
-    delivery: &Delivery,
-    context: &Context,
-    line: &str,
-    cwd: Option<&str>,
-    base: &Environment,
-) -> Result<Invocation, String> {
-    let folder = command::folder(cwd, &Variables { base, added: &BTreeMap::new() });
-    let has_nul = |_| "its command or its cwd contains a NUL byte".to_owned();
-    let cwd = CString::new(folder.as_os_str().as_bytes()).map_err(has_nul)?;
-    let line = CString::new(line).map_err(has_nul)?;
-    Ok(command::in_shell(line, envp(delivery, context, base, &folder)?, cwd))
 }
 
 /// The environment in which the hook was added, and the variables that identify the delivery.

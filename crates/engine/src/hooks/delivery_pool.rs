@@ -6,7 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, mpsc};
 use std::thread::{Builder, JoinHandle};
 
 use super::deliver::{Lane, deliver};
@@ -23,99 +23,86 @@ const STACK_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct DeliveryPool {
     context: Arc<AttemptContext>,
-    shared: Arc<Shared>,
-    lanes: Vec<Option<Sender>>,
+    in_progress: Vec<Sender>,
     /// The results of deliveries that are not recorded yet.
-    reports: Vec<DeliveryReport>,
+    pub(crate) reports: Vec<DeliveryReport>,
+    /// The results of the threads, on their way to `reports`.
+    results: (mpsc::Sender<DeliveryReport>, mpsc::Receiver<DeliveryReport>),
+    /// Wakes the main thread when there is a result.
+    bell: Arc<EventBell>,
 }
 
 /// A delivery in progress.
 #[derive(Debug)]
 struct Sender {
+    /// See [`Delivery::number`].
+    number: i64,
     thread: JoinHandle<()>,
     stop: Arc<SlotBell>,
 }
 
-#[derive(Debug)]
-struct Shared {
-    /// Results, with the lanes that have become free.
-    finished: Mutex<Vec<(usize, DeliveryReport)>>,
-    /// Wakes the main thread.
-    bell: EventBell,
-}
-
 impl DeliveryPool {
     pub(crate) fn new(context: &Arc<AttemptContext>) -> io::Result<Self> {
-        let shared = Shared { finished: Mutex::default(), bell: EventBell::new()? };
         Ok(Self {
             context: Arc::clone(context),
-            shared: Arc::new(shared),
-            lanes: (0..MAX_CONCURRENT_DELIVERIES).map(|_| None).collect(),
+            in_progress: Vec::new(),
             reports: Vec::new(),
+            results: mpsc::channel(),
+            bell: Arc::new(EventBell::new()?),
         })
     }
 
     /// How many deliveries it can accept now.
     pub(crate) fn free_lanes(&self) -> usize {
-        self.lanes.iter().filter(|lane| lane.is_none()).count()
+        MAX_CONCURRENT_DELIVERIES - self.in_progress.len()
     }
 
     /// Whether no delivery is in progress and all results are recorded.
     pub(crate) fn is_idle(&self) -> bool {
-        self.free_lanes() == MAX_CONCURRENT_DELIVERIES && self.reports.is_empty()
+        self.in_progress.is_empty() && self.reports.is_empty()
     }
 
+    /// Starts a delivery; one of its lanes must be free.
     pub(crate) fn send(&mut self, delivery: Delivery) {
         let (number, hook) = (delivery.number, delivery.hook.clone());
-        let Some(lane) = self.lanes.iter().position(Option::is_none) else {
-            return self.reports.push(DeliveryReport { number, hook, result: DeliveryResult::GivenBack });
-        };
-        match self.start(lane, delivery) {
-            Ok(sender) => self.lanes[lane] = Some(sender),
+        match self.start(delivery) {
+            Ok(sender) => self.in_progress.push(sender),
             Err(error) => {
-                self.reports.push(DeliveryReport {
-                    number,
-                    hook,
-                    result: DeliveryResult::Failed(error.to_string()),
-                });
+                let result = DeliveryResult::Failed(error.to_string());
+                self.reports.push(DeliveryReport { number, hook, result });
             }
         }
     }
 
-    fn start(&self, lane: usize, delivery: Delivery) -> io::Result<Sender> {
-        let (context, shared) = (Arc::clone(&self.context), Arc::clone(&self.shared));
-        let bell = Arc::new(SlotBell::new()?);
-        let stop = Arc::clone(&bell);
+    fn start(&self, delivery: Delivery) -> io::Result<Sender> {
+        let (context, results, done) =
+            (Arc::clone(&self.context), self.results.0.clone(), Arc::clone(&self.bell));
+        let number = delivery.number;
+        let stop = Arc::new(SlotBell::new()?);
+        let bell = Arc::clone(&stop);
         let send = move || {
-            let lane_tools = Lane {
+            let lane = Lane {
                 context: &context.command,
                 orphans: &context.orphans,
                 record_lock: Some(context.slots.no_lock()),
-                group: SlotGroup::of(&context.containment, format!("hook-{}", delivery.number)),
+                group: SlotGroup::of(&context.containment, format!("hook-{number}")),
                 bell: &bell,
             };
-            let result = deliver(&delivery, lane_tools);
+            let result = deliver(&delivery, lane);
             failpoint::hit("delivery.after_send");
-            let report = DeliveryReport { number: delivery.number, hook: delivery.hook, result };
-            shared.finished.lock().unwrap_or_else(PoisonError::into_inner).push((lane, report));
-            shared.bell.ring();
+            // The pool joins this thread before it drops the other end.
+            let _ = results.send(DeliveryReport { number, hook: delivery.hook, result });
+            done.ring();
         };
-        let thread = Builder::new().name(format!("hook-{lane}")).stack_size(STACK_BYTES).spawn(send)?;
-        Ok(Sender { thread, stop })
-    }
-
-    /// The results of deliveries that are not recorded yet.
-    pub(crate) fn reports(&self) -> &[DeliveryReport] {
-        &self.reports
+        let thread = Builder::new().name(format!("hook-{number}")).stack_size(STACK_BYTES).spawn(send)?;
+        Ok(Sender { number, thread, stop })
     }
 
     /// Collects the results of finished threads.
     pub(crate) fn collect(&mut self) {
-        self.shared.bell.clear();
-        let finished =
-            std::mem::take(&mut *self.shared.finished.lock().unwrap_or_else(PoisonError::into_inner));
-        for (lane, report) in finished {
-            if let Some(sender) = self.lanes[lane].take() {
+        self.bell.clear();
+        for report in self.results.1.try_iter() {
+            for sender in self.in_progress.extract_if(.., |sender| sender.number == report.number) {
                 // A panic in the thread has already aborted the process.
                 let _ = sender.thread.join();
             }
@@ -123,17 +110,12 @@ impl DeliveryPool {
         }
     }
 
-    /// Clears the reports, because they are recorded.
-    pub(crate) fn clear_reports(&mut self) {
-        self.reports.clear();
-    }
-
     /// Ends the deliveries in progress; they are released.
     pub(crate) fn stop(&mut self) {
-        for sender in self.lanes.iter().flatten() {
+        for sender in &self.in_progress {
             sender.stop.ring(Interrupt::ReleaseAtOnce);
         }
-        for sender in self.lanes.iter_mut().filter_map(Option::take) {
+        for sender in self.in_progress.drain(..) {
             let _ = sender.thread.join();
         }
     }
@@ -141,7 +123,7 @@ impl DeliveryPool {
 
 impl AsFd for DeliveryPool {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.shared.bell.as_fd()
+        self.bell.as_fd()
     }
 }
 

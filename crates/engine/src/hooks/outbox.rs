@@ -12,7 +12,7 @@ impl Worker<'_> {
     /// Records results and takes due deliveries, if there are any.
     pub(crate) fn deliver_to_hooks(&mut self) -> Result<(), StoreError> {
         self.deliveries.collect();
-        let (reports, want) = (self.deliveries.reports(), self.deliveries.free_lanes());
+        let (reports, want) = (&self.deliveries.reports, self.deliveries.free_lanes());
         if reports.is_empty() && (want == 0 || !self.is_delivery_due()) {
             return Ok(());
         }
@@ -25,7 +25,7 @@ impl Worker<'_> {
         for hook in &posted.gave_up {
             self.journal.hook_gave_up(hook);
         }
-        self.deliveries.clear_reports();
+        self.deliveries.reports.clear();
         self.next_delivery = posted.next_due;
         for delivery in posted.taken {
             self.deliveries.send(delivery);
@@ -57,7 +57,7 @@ impl Worker<'_> {
     pub(crate) fn stop_deliveries(&mut self) {
         self.deliveries.stop();
         self.deliveries.collect();
-        let reports = self.deliveries.reports();
+        let reports = &self.deliveries.reports;
         if !reports.is_empty() {
             let _ = self.store.exchange_deliveries(&self.plan.id, reports, 0);
         }

@@ -2,6 +2,7 @@
 
 mod route;
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,8 +10,6 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use ureq::tls::TlsConfig;
 use ureq::{Agent, Proxy};
-
-use domain::text::escape;
 
 /// The time limit for the whole exchange, from the name lookup to the response.
 const POST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -35,35 +34,22 @@ impl std::fmt::Debug for Request {
     }
 }
 
-impl Request {
-    pub fn to_json(&self) -> String {
-        escape::to_json(self).expect("strings serialize to JSON")
-    }
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum PostError {
-    #[error("the receiver answered {status}{}", after_colon(text))]
+    #[error("the receiver answered {status}{text}")]
     Answered { status: u16, text: String },
-    #[error("the receiver could not be reached{}: {source}", through(proxy.as_deref()))]
-    Unreachable { proxy: Option<String>, source: Box<ureq::Error> },
+    #[error("the receiver could not be reached{via}: {source}")]
+    Unreachable { via: String, source: Box<ureq::Error> },
     #[error(transparent)]
     Trust(#[from] route::TrustError),
-}
-
-fn through(proxy: Option<&str>) -> String {
-    proxy.map_or(String::new(), |proxy| format!(" through the proxy {proxy}"))
-}
-
-fn after_colon(text: &str) -> String {
-    if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
 /// Posts the event. Any status from 200 to 299 is a success. Redirects are not followed; they are errors.
 pub fn post(request: &Request, unix_seconds: i64) -> Result<(), PostError> {
     let proxy = route::proxy(&request.url);
     // Without the password.
-    let via = proxy.as_ref().map(|proxy| format!("{}:{}", proxy.host(), proxy.port()));
+    let through = |proxy: &Proxy| format!(" through the proxy {}:{}", proxy.host(), proxy.port());
+    let via = proxy.as_ref().map(through).unwrap_or_default();
     let agent = agent(&request.url, proxy)?;
     let timestamp = unix_seconds.to_string();
     let mut post = agent
@@ -75,15 +61,15 @@ pub fn post(request: &Request, unix_seconds: i64) -> Result<(), PostError> {
     if let Some(secret) = &request.secret {
         post = post.header("X-Queuectl-Signature", signature(secret, &timestamp, &request.body));
     }
-    let unreachable = |error| PostError::Unreachable { proxy: via, source: Box::new(error) };
+    let unreachable = |error| PostError::Unreachable { via, source: Box::new(error) };
     let mut response = post.send(&request.body).map_err(unreachable)?;
     if response.status().is_success() {
         return Ok(());
     }
     let text =
         response.body_mut().with_config().limit(MAX_RESPONSE_BYTES).read_to_string().unwrap_or_default();
-    let text: String =
-        text.trim().lines().next().unwrap_or_default().chars().take(MAX_RESPONSE_CHARS).collect();
+    let first_line = text.trim().lines().next().map(|line| line.chars().take(MAX_RESPONSE_CHARS));
+    let text = first_line.map_or(String::new(), |line| format!(": {}", line.collect::<String>()));
     Err(PostError::Answered { status: response.status().as_u16(), text })
 }
 
@@ -106,13 +92,12 @@ fn signature(secret: &str, timestamp: &str, body: &str) -> String {
     for part in [timestamp, ".", body] {
         mac.update(part.as_bytes());
     }
-    format!("sha256={}", hex(&mac.finalize().into_bytes()))
-}
-
-/// Two digits for each byte.
-fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(value.into(), 16).expect("four bits are one hexadecimal digit");
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let mut signature = String::from("sha256=");
+    for byte in mac.finalize().into_bytes() {
+        // Writing to a string cannot fail.
+        let _ = write!(signature, "{byte:02x}");
+    }
+    signature
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Both come from the environment of the posting process, which is that of the worker (or of the caller of `hook
 //! test`).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
+use std::net::{IpAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use ureq::Proxy;
@@ -32,18 +32,15 @@ pub(super) fn root_certs(url: &str) -> Result<RootCerts, TrustError> {
         Ok(text) => text,
         Err(source) => return Err(TrustError::Unreadable { path, source }),
     };
+    let certificate = |item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        Ok(_) | Err(_) => None,
+    };
     let certificates: Vec<Certificate<'static>> = parse_pem(&text).filter_map(certificate).collect();
     if certificates.is_empty() {
         return Err(TrustError::NoCertificate { path });
     }
     Ok(RootCerts::from(certificates))
-}
-
-fn certificate(item: Result<PemItem<'static>, ureq::Error>) -> Option<Certificate<'static>> {
-    match item {
-        Ok(PemItem::Certificate(certificate)) => Some(certificate),
-        Ok(_) | Err(_) => None,
-    }
 }
 
 /// The proxy of the environment, for receivers outside the local network. Receivers on this machine or in its network
@@ -70,20 +67,13 @@ fn is_local(uri: &Uri) -> bool {
 }
 
 fn is_local_address(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => {
-            address.is_loopback()
-                || address.is_private()
-                || address.is_link_local()
-                || address == Ipv4Addr::UNSPECIFIED
+    let address = address.to_canonical();
+    address.is_loopback()
+        || address.is_unspecified()
+        || match address {
+            IpAddr::V4(address) => address.is_private() || address.is_link_local(),
+            IpAddr::V6(address) => address.is_unique_local() || address.is_unicast_link_local(),
         }
-        IpAddr::V6(address) => {
-            address.is_loopback()
-                || address.is_unique_local()
-                || address.is_unicast_link_local()
-                || address == Ipv6Addr::UNSPECIFIED
-        }
-    }
 }
 
 #[cfg(test)]

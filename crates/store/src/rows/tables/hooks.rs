@@ -24,7 +24,7 @@ pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>, StoreError> {
     tx.all(
         // No queue has the id 0, which stands for a queue that does not exist.
         "select id, event, queue, threshold,
-                case when queue is not null then coalesce((select id from queues where name = queue), 0) end as queue_id
+                case when queue is not null then coalesce((select q.id from queues q where q.name = queue), 0) end as queue_id
          from hooks order by id",
         params![],
         |row| Ok(HookRow { id: row.get("id")?, trigger: read_trigger(row)?, queue_id: row.get("queue_id")? }),
