@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub(super) use entries::Chain;
+pub(super) use entries::chain;
 use lines::Lines;
 
 use domain::values::timestamp::Timestamp;

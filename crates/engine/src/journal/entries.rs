@@ -1,64 +1,25 @@
 //! The wording of the journal's lines.
 
 use std::error::Error;
-use std::fmt;
+use std::iter::successors;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use super::Journal;
-use domain::job::life::{DeadReason, StateName};
+use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use domain::values::name::{HookName, JobId, ScheduleName, WorkerId};
 use domain::values::span::format_span;
-use domain::values::timestamp::Timestamp;
 use store::{Claim, LeaseRef, SettledJob, Settlement, UnkillableProcess};
-
-/// An attempt that ended.
-#[derive(Clone, Copy, Debug)]
-struct AttemptEnd<'a> {
-    outcome: Outcome,
-    /// The error line, if there is more to say than the outcome.
-    error: Option<&'a str>,
-    duration: Duration,
-    recording: Recording,
-}
-
-/// The result that was recorded for the job.
-#[derive(Clone, Copy, Debug)]
-enum Recording {
-    /// The lease was lost, so the result does not count.
-    Nothing,
-    State {
-        state: StateName,
-        next_retry_at: Option<Timestamp>,
-        dead: Option<DeadReason>,
-    },
-}
 
 impl Journal {
     pub(crate) fn started(&self, claim: &Claim) {
-        self.note(format_args!("start {}: {}", Attempt(&claim.lease), claim.command));
+        self.note(format_args!("start {}: {}", attempt(&claim.lease), claim.command));
     }
 
-    /// An attempt of this worker was settled.
-    pub(crate) fn settled(&self, settlement: &Settlement, settled: &SettledJob) {
-        let recording = Recording::State {
-            state: settled.state,
-            next_retry_at: settled.next_retry_at,
-            dead: settled.dead,
-        };
-        self.ended(settlement, recording);
-    }
-
-    /// An attempt of this worker was not settled, because its lease was lost.
-    pub(crate) fn stale(&self, settlement: &Settlement) {
-        self.ended(settlement, Recording::Nothing);
-    }
-
-    fn ended(&self, settlement: &Settlement, recording: Recording) {
-        let Settlement { lease, outcome, error, duration, .. } = settlement;
-        let ended = AttemptEnd { outcome: *outcome, error: error.as_deref(), duration: *duration, recording };
-        self.note(format_args!("end {}: {ended}", Attempt(lease)));
+    /// An attempt of this worker ended; without `settled` its lease was lost, so the result does not count.
+    pub(crate) fn ended(&self, settlement: &Settlement, settled: Option<&SettledJob>) {
+        self.note(format_args!("end {}: {}", attempt(&settlement.lease), end(settlement, settled)));
     }
 
     pub(crate) fn worker_started(&self, slots: usize) {
@@ -80,7 +41,7 @@ impl Journal {
 
     /// A worker ends although commands of these attempts still run.
     pub(crate) fn worker_stopped_with_unkillable(&self, left: &[LeaseRef]) {
-        let left: Vec<String> = left.iter().map(|lease| Attempt(lease).to_string()).collect();
+        let left: Vec<String> = left.iter().map(attempt).collect();
         let left = left.join(", ");
         self.note_repeatable(format!(
             "worker stopped with unkillable attempts: {left}; another worker releases them when their processes have ended"
@@ -90,7 +51,7 @@ impl Journal {
     /// A process survived SIGKILL.
     pub(crate) fn unkillable(&self, found: &UnkillableProcess) {
         let UnkillableProcess { lease, pid, why, .. } = found;
-        self.note_repeatable(format!("process {pid} of {} cannot be killed: {why}", Attempt(lease)));
+        self.note_repeatable(format!("process {pid} of {} cannot be killed: {why}", attempt(lease)));
     }
 
     pub(crate) fn worker_crashed(&self, worker: &WorkerId, how: ExitStatus) {
@@ -135,98 +96,73 @@ impl Journal {
     }
 
     pub(crate) fn error(&self, error: &dyn Error) {
-        self.note_repeatable(format!("error: {}", Chain(error)));
+        self.note_repeatable(format!("error: {}", chain(error)));
     }
 }
 
-struct Attempt<'a>(&'a LeaseRef);
-
-impl fmt::Display for Attempt<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} attempt {}", self.0.job, self.0.attempt)
-    }
+fn attempt(lease: &LeaseRef) -> String {
+    format!("{} attempt {}", lease.job, lease.attempt)
 }
 
-impl fmt::Display for AttemptEnd<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.error, self.outcome) {
-            (Some(error), _) => out.write_str(error)?,
-            (None, Outcome::Success) => out.write_str("completed")?,
-            (None, outcome) => write!(out, "{outcome}")?,
+/// The result of an attempt, how long it took, and the new state of the job unless the outcome already implies it.
+fn end(settlement: &Settlement, settled: Option<&SettledJob>) -> String {
+    let outcome = settlement.outcome;
+    let result = match &settlement.error {
+        Some(error) => error.clone(),
+        None if outcome == Outcome::Success => "completed".to_owned(),
+        None => outcome.to_string(),
+    };
+    let recorded = match settled.map(|settled| (settled.state, settled.next_retry_at, settled.dead)) {
+        None => ", not recording: its lease was lost".to_owned(),
+        Some((_, _, Some(reason))) => format!(", dead: {}", reason.name().replace('_', " ")),
+        Some((StateName::Completed, ..)) => String::new(),
+        Some((StateName::Cancelled, ..)) if outcome == Outcome::Cancelled => String::new(),
+        Some((StateName::Failed, Some(at), _)) => format!(", retry at {at}"),
+        Some((StateName::Pending, ..)) => ", pending again".to_owned(),
+        Some((
+            state @ (StateName::Failed | StateName::Processing | StateName::Cancelled | StateName::Dead),
+            ..,
+        )) => {
+            format!(", {}", state.name())
         }
-        write!(out, " ({})", Elapsed(self.duration))?;
-        match self.recording {
-            Recording::Nothing => out.write_str(", not recording: its lease was lost"),
-            Recording::State { dead: Some(reason), .. } => {
-                write!(out, ", dead: {}", reason.name().replace('_', " "))
-            }
-            Recording::State { state, next_retry_at, dead: None } => {
-                self.fmt_state(out, state, next_retry_at)
-            }
-        }
-    }
-}
-
-impl AttemptEnd<'_> {
-    /// The new state, unless the outcome already implies it.
-    fn fmt_state(
-        &self,
-        out: &mut fmt::Formatter<'_>,
-        state: StateName,
-        next_retry_at: Option<Timestamp>,
-    ) -> fmt::Result {
-        match (state, next_retry_at) {
-            (StateName::Completed, _) => Ok(()),
-            (StateName::Cancelled, _) if self.outcome == Outcome::Cancelled => Ok(()),
-            (StateName::Failed, Some(at)) => write!(out, ", retry at {at}"),
-            (StateName::Pending, _) => out.write_str(", pending again"),
-            (StateName::Failed | StateName::Processing | StateName::Cancelled | StateName::Dead, _) => {
-                write!(out, ", {}", state.name())
-            }
-        }
-    }
+    };
+    format!("{result} ({}){recorded}", elapsed(settlement.duration))
 }
 
 /// A duration in short form: `34ms`, `1.2s`, `3m20s`.
-struct Elapsed(Duration);
-
-impl fmt::Display for Elapsed {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.as_secs() {
-            0 => write!(out, "{}ms", self.0.as_millis()),
-            1..60 => write!(out, "{}.{}s", self.0.as_secs(), self.0.subsec_millis() / 100),
-            seconds => out.write_str(&format_span(Duration::from_secs(seconds))),
-        }
+fn elapsed(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => format!("{}ms", duration.as_millis()),
+        seconds @ 1..60 => format!("{seconds}.{}s", duration.subsec_millis() / 100),
+        seconds => format_span(Duration::from_secs(seconds)),
     }
 }
 
 /// An error and its causes, on one line.
-pub(crate) struct Chain<'a>(pub(crate) &'a dyn Error);
-
-impl fmt::Display for Chain<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(out, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
-    }
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let causes = successors(Some(error), |error| (*error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::job::life::DeadReason;
+    use domain::values::timestamp::Timestamp;
 
     #[test]
     fn the_line_for_an_ended_attempt_has_its_outcome_and_the_new_state() {
         let at: Timestamp = "2026-01-31T09:30:00Z".parse().expect("a time");
-        let state = |state, next_retry_at| Recording::State { state, next_retry_at, dead: None };
-        let dead =
-            |reason| Recording::State { state: StateName::Dead, next_retry_at: None, dead: Some(reason) };
+        let lease = LeaseRef { job: "a".parse().expect("an id"), attempt: 1 };
+        let state = |state, next_retry_at| {
+            Some(SettledJob { lease: lease.clone(), state, next_retry_at, dead: None })
+        };
+        let dead = |reason| {
+            let lease = lease.clone();
+            Some(SettledJob { lease, state: StateName::Dead, next_retry_at: None, dead: Some(reason) })
+        };
         let failure = Outcome::Failure { exit_code: 1 };
-        for (outcome, error, millis, recording, text) in [
+        for (outcome, error, millis, settled, text) in [
             (Outcome::Success, None, 1_290, state(StateName::Completed, None), "completed (1.2s)"),
             (
                 failure,
@@ -253,16 +189,15 @@ mod tests {
             (Outcome::Released, None, 0, state(StateName::Pending, None), "released (0ms), pending again"),
             (Outcome::Cancelled, None, 59_999, state(StateName::Cancelled, None), "cancelled (59.9s)"),
             (failure, None, 1_000, state(StateName::Cancelled, None), "exit code 1 (1.0s), cancelled"),
-            (
-                Outcome::Timeout,
-                None,
-                60_000,
-                Recording::Nothing,
-                "timed out (1m), not recording: its lease was lost",
-            ),
+            (Outcome::Timeout, None, 60_000, None, "timed out (1m), not recording: its lease was lost"),
         ] {
-            let duration = Duration::from_millis(millis);
-            assert_eq!(AttemptEnd { outcome, error, duration, recording }.to_string(), text);
+            let settlement = Settlement {
+                outcome,
+                error: error.map(str::to_owned),
+                duration: Duration::from_millis(millis),
+                ..Settlement::never_started(lease.clone())
+            };
+            assert_eq!(end(&settlement, settled.as_ref()), text);
         }
     }
 }

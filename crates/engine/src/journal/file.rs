@@ -28,16 +28,8 @@ const TIME_BYTES: usize = 24;
 pub(super) struct JournalFile {
     path: PathBuf,
     pub(super) max_bytes: u64,
-    open: Option<OpenFile>,
-}
-
-#[derive(Debug)]
-struct OpenFile {
-    file: File,
-    /// Device and inode.
-    identity: (u64, u64),
-    /// The day of its first line, once that is known.
-    day: Option<Day>,
+    /// The open file, and the day on which it was opened.
+    open: Option<(File, Day)>,
 }
 
 impl JournalFile {
@@ -45,70 +37,42 @@ impl JournalFile {
         Self { path, max_bytes: MAX_FILE_BYTES, open: None }
     }
 
-    /// Appends as much as can be written, and returns how much that was.
+    /// Appends as much as one write can, and returns how much that was.
     pub(super) fn append(&mut self, bytes: &[u8], now: Timestamp) -> io::Result<usize> {
-        let mut file = self.current(Day::of(now))?;
-        let mut written = 0;
-        while written < bytes.len() {
-            match file.write(&bytes[written..]) {
-                Ok(0) => break,
-                Ok(more) => written += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Return what was written, so that it is not written again.
-                Err(_) if written > 0 => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(written)
+        self.current(Day::of(now))?.write(bytes)
     }
 
     /// The file to write to today.
-    fn current(&mut self, today: Day) -> io::Result<&File> {
-        let mut open = self.opened()?;
-        let size = open.file.metadata()?.len();
-        if self.is_due(&mut open, size, today) {
+    fn current(&mut self, today: Day) -> io::Result<&mut File> {
+        let kept = self.open.take().filter(|(file, _)| is_at(file, &self.path));
+        let mut open = kept.map_or_else(|| self.open(today), Ok)?;
+        // A file that does not begin with a time was not written by queuectl; it counts as of the day it was opened.
+        let day = first_day(&open.0).unwrap_or(open.1);
+        let size = open.0.metadata()?.len();
+        if size > 0 && (day < today || size >= self.max_bytes) {
             // A file that cannot be rotated can still be written to.
-            let _ = self.rotate(&open, today);
-            open = OpenFile::at(&self.path)?;
+            let _ = self.rotate(&open.0, day, today);
+            open = self.open(today)?;
         }
-        Ok(&self.open.insert(open).file)
+        Ok(&mut self.open.insert(open).0)
     }
 
-    /// The open file, if the path still leads to it; otherwise opens the path.
-    fn opened(&mut self) -> io::Result<OpenFile> {
-        match self.open.take() {
-            Some(open) if open.is_at(&self.path) => Ok(open),
-            Some(_) | None => OpenFile::at(&self.path),
-        }
+    fn open(&self, today: Day) -> io::Result<(File, Day)> {
+        Ok((owner_only::open_to_append(&self.path)?, today))
     }
 
-    fn is_due(&self, open: &mut OpenFile, size: u64, today: Day) -> bool {
-        if size == 0 {
-            return false;
-        }
-        // A file that does not begin with a time was not written by queuectl; it counts as today's.
-        let day = *open.day.get_or_insert_with(|| first_day(&open.file).unwrap_or(today));
-        day < today || size >= self.max_bytes
-    }
-
-    fn rotate(&self, open: &OpenFile, today: Day) -> io::Result<()> {
-        if open.file.try_lock().is_err() || !open.is_at(&self.path) {
+    /// Renames the file, and deletes files that are too old, and the oldest ones if there are too many.
+    fn rotate(&self, file: &File, day: Day, today: Day) -> io::Result<()> {
+        if file.try_lock().is_err() || !is_at(file, &self.path) {
             return Ok(());
         }
-        let earlier = self.rotated()?;
-        let day = open.day.unwrap_or(today);
-        // One more than the highest number, not the first free one: numbers of deleted files are not reused.
-        let last = earlier.iter().filter(|file| file.day == day).map(|file| file.number).max();
-        let name = RotatedFile { day, number: last.map_or(0, |last| last.saturating_add(1)) };
-        fs::rename(&self.path, name.path(&self.path))?;
-        self.prune(earlier, today);
-        Ok(())
-    }
-
-    /// Deletes files that are too old, and the oldest ones if there are too many. Keeps the file that was just rotated:
-    /// another process may be about to write to it.
-    fn prune(&self, mut earlier: Vec<RotatedFile>, today: Day) {
+        let mut earlier = self.rotated()?;
         earlier.sort_unstable();
+        // One more than the highest number, not the first free one: numbers of deleted files are not reused.
+        let last = earlier.iter().rfind(|file| file.day == day);
+        let number = last.map_or(0, |last| last.number.saturating_add(1));
+        fs::rename(&self.path, RotatedFile { day, number }.path(&self.path))?;
+        // Not the file that was just rotated: another process may be about to write to it.
         let too_many = (earlier.len() + 1).saturating_sub(KEPT_FILES);
         let oldest = today.days_earlier(KEPT_DAYS);
         for (at, file) in earlier.iter().enumerate() {
@@ -117,6 +81,7 @@ impl JournalFile {
                 let _ = fs::remove_file(file.path(&self.path));
             }
         }
+        Ok(())
     }
 
     /// The existing rotated files.
@@ -130,16 +95,11 @@ impl JournalFile {
     }
 }
 
-impl OpenFile {
-    fn at(path: &Path) -> io::Result<Self> {
-        let file = owner_only::open_to_append(path)?;
-        let identity = identity(&file.metadata()?);
-        Ok(Self { file, identity, day: None })
-    }
-
-    fn is_at(&self, path: &Path) -> bool {
-        fs::metadata(path).is_ok_and(|there| identity(&there) == self.identity)
-    }
+/// Whether the path leads to this file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |meta: Metadata| (meta.dev(), meta.ino());
+    let there = fs::metadata(path).map(identity);
+    there.is_ok_and(|there| file.metadata().map(identity).is_ok_and(|here| here == there))
 }
 
 /// A rotated file; files of one day are numbered. Ordered by age.
@@ -152,11 +112,9 @@ struct RotatedFile {
 impl RotatedFile {
     /// Parses the suffix of a rotated file: `.2026-01-31` or `.2026-01-31.2`.
     fn from_suffix(suffix: &str) -> Option<Self> {
-        let (day, number) = match suffix.strip_prefix('.')?.split_once('.') {
-            Some((day, number)) => (day, number.parse().ok()?),
-            None => (&suffix[1..], 0),
-        };
-        let read = Self { day: day.parse().ok()?, number };
+        let name = suffix.strip_prefix('.')?;
+        let (day, number) = name.split_once('.').unwrap_or((name, "0"));
+        let read = Self { day: day.parse().ok()?, number: number.parse().ok()? };
         // Only names that queuectl itself would give may be deleted.
         (read.suffix() == suffix).then_some(read)
     }
@@ -172,15 +130,10 @@ impl RotatedFile {
     }
 }
 
-fn identity(meta: &Metadata) -> (u64, u64) {
-    (meta.dev(), meta.ino())
-}
-
 fn first_day(file: &File) -> Option<Day> {
     let mut time = [0; TIME_BYTES];
     file.read_exact_at(&mut time, 0).ok()?;
-    let time: Timestamp = str::from_utf8(&time).ok()?.parse().ok()?;
-    Some(Day::of(time))
+    str::from_utf8(&time).ok()?.parse().ok().map(Day::of)
 }
 
 #[cfg(test)]
@@ -193,17 +146,17 @@ mod tests {
         let log = JournalFile::new(home.path().join("worker.log"));
         let today: Day = "2026-01-31".parse().expect("a day");
         let open = |text| {
-            let open = OpenFile::at(&log.path).expect("open");
-            (&open.file).write_all(text).expect("write");
-            open
+            let (mut file, _) = log.open(today).expect("open");
+            file.write_all(text).expect("write");
+            file
         };
         let (first, second) = (open(b"old\n"), open(b""));
-        first.file.try_lock().expect("lock");
-        log.rotate(&second, today).expect("rotate");
+        first.try_lock().expect("lock");
+        log.rotate(&second, today, today).expect("rotate");
         assert_eq!(log.rotated().expect("list").len(), 0, "another process holds the lock");
-        log.rotate(&first, today).expect("rotate");
+        log.rotate(&first, today, today).expect("rotate");
         drop((first, open(b"new\n")));
-        log.rotate(&second, today).expect("rotate");
+        log.rotate(&second, today, today).expect("rotate");
         assert_eq!(log.rotated().expect("list").len(), 1, "the new file is not due");
         assert_eq!(fs::read(&log.path).expect("read"), b"new\n");
     }

@@ -80,20 +80,16 @@ impl Lines {
         if self.pending.is_empty() {
             return;
         }
-        self.show();
-        // The next flush tries again to write the rest, so the error can be ignored.
-        let written = self.file.append(&self.pending, self.latest).unwrap_or(0);
-        self.pending.drain(..written);
-        self.echoed -= written;
-        self.pending.shrink_to(IDLE_BUFFER_BYTES);
-    }
-
-    fn show(&mut self) {
         if let Some(echo) = &mut self.echo {
             let _ = echo.write_all(&self.pending[self.echoed..]);
             let _ = echo.flush();
         }
         self.echoed = self.pending.len();
+        // The next flush tries again to write the rest, so the error can be ignored.
+        let written = self.file.append(&self.pending, self.latest).unwrap_or(0);
+        self.pending.drain(..written);
+        self.echoed -= written;
+        self.pending.shrink_to(IDLE_BUFFER_BYTES);
     }
 }
 

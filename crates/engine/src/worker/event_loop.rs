@@ -15,7 +15,7 @@ use super::prefetch;
 use super::wake::Event;
 use super::{Phase, Worker, rules};
 use crate::error::EngineError;
-use crate::journal::Chain;
+use crate::journal::chain;
 use domain::settings::Settings;
 use store::{Orders, ServedJobs, StoreError, WorkerState};
 use sys::bell;
@@ -308,7 +308,7 @@ impl Worker<'_> {
             Err(error) => error,
         };
         self.journal.error(&error);
-        self.health.note_store(Chain(&error).to_string(), Instant::now());
+        self.health.note_store(chain(&error), Instant::now());
         self.files.touch();
         self.timers.store = Instant::now() + STORE_RETRY_DELAY;
         if let StoreError::NoSuchWorker(_) = error {

@@ -13,7 +13,7 @@ use super::prefetch::Prefetch;
 use super::spawn_backoff::SpawnBackoff;
 use crate::attempt::FinishedAttempt;
 use crate::attempt::slot_records::Slots;
-use crate::journal::{Chain, Journal};
+use crate::journal::{Journal, chain};
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use store::{Claim, Exchange, ExchangeResult, LeaseRef, LeaseStatus, Settlement, Store, StoreError};
@@ -134,10 +134,7 @@ impl Ledger {
     fn note_settled(&self, exchanged: &ExchangeResult, journal: &Journal) {
         let mut recorded = exchanged.settled.iter().peekable();
         for settlement in &self.unsettled {
-            match recorded.next_if(|settled| settled.lease == settlement.lease) {
-                Some(settled) => journal.settled(settlement, settled),
-                None => journal.stale(settlement),
-            }
+            journal.ended(settlement, recorded.next_if(|settled| settled.lease == settlement.lease));
         }
     }
 
@@ -163,7 +160,7 @@ impl Ledger {
             match obstacle {
                 Some(obstacle) => {
                     tools.journal.error(&obstacle);
-                    self.obstacle = Chain(&obstacle).to_string();
+                    self.obstacle = chain(&obstacle);
                     self.spawn_backoff.note_failed_start(Instant::now());
                 }
                 None if record.is_some() => self.spawn_backoff.note_started(began),
