@@ -1,7 +1,7 @@
 //! The journal of the workers: `worker.log` in the home, with one line for each event.
 //!
 //! Nothing waits for it and nothing fails because of it: lines are kept in memory (`lines`) until the next flush.
-//! `file` appends them to the file that all processes of a home share, and rotates it; `entries` has the wording.
+//! `file` appends them to the file that all processes of a home share, and rotates it; `entries` formats some of them.
 
 mod entries;
 mod file;
@@ -42,12 +42,12 @@ impl Journal {
         self.lines().flush();
     }
 
-    fn note(&self, text: fmt::Arguments<'_>) {
+    pub(super) fn note(&self, text: fmt::Arguments<'_>) {
         self.lines().note(Timestamp::from_millis(SystemClock.wall_millis()), text);
     }
 
     /// Notes a line that may recur in quick succession.
-    fn note_repeatable(&self, text: String) {
+    pub(super) fn note_repeatable(&self, text: String) {
         let mut last = self.last_repeatable.lock().unwrap_or_else(PoisonError::into_inner);
         let is_known = |(known, at): &(String, Instant)| *known == text && at.elapsed() < REPEAT_INTERVAL;
         if !last.as_ref().is_some_and(is_known) {

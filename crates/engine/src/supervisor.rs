@@ -253,7 +253,7 @@ impl<'a> Supervisor<'a> {
             self.kill_orphans();
             return PoolSlot::Closed;
         }
-        self.journal.worker_crashed(&member.id, ended.status);
+        self.journal.note(format_args!("worker {} crashed: {}", member.id, ended.status));
         self.clean_up(member)
     }
 
@@ -388,7 +388,9 @@ impl<'a> Supervisor<'a> {
             Ok((lease, hung)) => {
                 if self.watchdog.may_judge(now, lease) {
                     for member in self.members().filter(|member| hung.contains(&member.id)) {
-                        self.journal.worker_hung(&member.id);
+                        let id = &member.id;
+                        self.journal
+                            .note(format_args!("worker {id} hung past the end of its leases: killed"));
                         let _ = member.handle.signal(Signal::KILL);
                     }
                 }
@@ -434,7 +436,8 @@ impl<'a> Supervisor<'a> {
         while let Some(signal) = self.signals.take() {
             let is_gentle = signal == Signal::HUP || (signal != Signal::QUIT && !self.is_stopping);
             self.is_stopping = true;
-            self.journal.stop_requested(is_gentle);
+            let what = if is_gentle { "finish" } else { "release" };
+            self.journal.note(format_args!("stop requested: the workers {what} their attempts"));
             self.signal_workers(if is_gentle { Signal::USR1 } else { Signal::USR2 });
         }
     }

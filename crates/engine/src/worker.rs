@@ -335,7 +335,7 @@ impl<'a> Worker<'a> {
         failpoint::hit("worker.before_retire");
         self.retire()?;
         failpoint::hit("worker.after_retire");
-        self.journal.worker_stopped();
+        self.journal.note(format_args!("worker stopped"));
         self.journal.flush();
         self.files.remove();
         Ok(WorkerExit::Stopped)

@@ -34,10 +34,10 @@ impl Scheduler {
         let FireResult { jobs, held, next_at } = store.fire_due()?;
         self.next_at = next_at;
         for job in &jobs {
-            journal.fired(job);
+            journal.note(format_args!("schedule fired: {job} enqueued"));
         }
         for (schedule, why) in &held {
-            journal.schedule_paused(schedule, why);
+            journal.note(format_args!("schedule {schedule} paused: {why}"));
         }
         Ok(())
     }

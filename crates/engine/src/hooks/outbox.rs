@@ -19,11 +19,12 @@ impl Worker<'_> {
         let posted = self.store.exchange_deliveries(&self.plan.id, reports, want)?;
         for DeliveryReport { hook, result, .. } in reports {
             if let DeliveryResult::Failed(error) = result {
-                self.journal.hook_failed(hook, error);
+                self.journal.note_repeatable(format!("hook {hook} failed: {error}"));
             }
         }
         for hook in &posted.gave_up {
-            self.journal.hook_gave_up(hook);
+            let what = "failed for the last time for an event: it will not be retried";
+            self.journal.note(format_args!("hook {hook} {what}"));
         }
         self.deliveries.reports.clear();
         self.next_delivery = posted.next_due;

@@ -1,14 +1,13 @@
-//! The wording of the journal's lines.
+//! The lines of the journal that several places note, or that need some formatting.
 
 use std::error::Error;
 use std::iter::successors;
-use std::process::ExitStatus;
 use std::time::Duration;
 
 use super::Journal;
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use domain::values::name::{HookName, JobId, ScheduleName, WorkerId};
+use domain::values::name::WorkerId;
 use domain::values::span::format_span;
 use store::{Claim, LeaseRef, SettledJob, Settlement, UnkillableProcess};
 
@@ -27,18 +26,6 @@ impl Journal {
         self.note(format_args!("worker started: pid {pid}, {slots} slot{plural}"));
     }
 
-    pub(crate) fn worker_draining(&self) {
-        self.note(format_args!("worker draining: it claims no more jobs"));
-    }
-
-    pub(crate) fn worker_releasing(&self) {
-        self.note(format_args!("worker releasing its attempts: they are killed and become pending again"));
-    }
-
-    pub(crate) fn worker_stopped(&self) {
-        self.note(format_args!("worker stopped"));
-    }
-
     /// A worker ends although commands of these attempts still run.
     pub(crate) fn worker_stopped_with_unkillable(&self, left: &[LeaseRef]) {
         let left: Vec<String> = left.iter().map(attempt).collect();
@@ -54,14 +41,6 @@ impl Journal {
         self.note_repeatable(format!("process {pid} of {} cannot be killed: {why}", attempt(lease)));
     }
 
-    pub(crate) fn worker_crashed(&self, worker: &WorkerId, how: ExitStatus) {
-        self.note(format_args!("worker {worker} crashed: {how}"));
-    }
-
-    pub(crate) fn worker_hung(&self, worker: &WorkerId) {
-        self.note(format_args!("worker {worker} hung past the end of its leases: killed"));
-    }
-
     /// The jobs of a dead worker were reaped.
     pub(crate) fn reaped(&self, worker: &WorkerId, what: &str, leases: &[LeaseRef]) {
         let jobs: Vec<&str> = leases.iter().map(|lease| lease.job.as_str()).collect();
@@ -69,30 +48,8 @@ impl Journal {
         self.note(format_args!("worker {worker} {what}; it held {held}"));
     }
 
-    /// A schedule enqueued this job.
-    pub(crate) fn fired(&self, job: &JobId) {
-        self.note(format_args!("schedule fired: {job} enqueued"));
-    }
-
-    pub(crate) fn schedule_paused(&self, schedule: &ScheduleName, why: &str) {
-        self.note(format_args!("schedule {schedule} paused: {why}"));
-    }
-
     pub(crate) fn cannot_recover(&self, worker: &WorkerId, why: &str) {
         self.note_repeatable(format!("the jobs of worker {worker} cannot be released yet: {why}"));
-    }
-
-    pub(crate) fn hook_failed(&self, hook: &HookName, why: &str) {
-        self.note_repeatable(format!("hook {hook} failed: {why}"));
-    }
-
-    pub(crate) fn hook_gave_up(&self, hook: &HookName) {
-        self.note(format_args!("hook {hook} failed for the last time for an event: it will not be retried"));
-    }
-
-    pub(crate) fn stop_requested(&self, gently: bool) {
-        let what = if gently { "finish" } else { "release" };
-        self.note(format_args!("stop requested: the workers {what} their attempts"));
     }
 
     pub(crate) fn error(&self, error: &dyn Error) {

@@ -355,7 +355,7 @@ impl Worker<'_> {
                 self.recall();
                 // Only for display: the worker itself goes by its phase.
                 let _ = self.store.set_worker_state(&self.plan.id, WorkerState::Draining);
-                self.journal.worker_draining();
+                self.journal.note(format_args!("worker draining: it claims no more jobs"));
                 self.phase = Phase::Draining { kill_at };
             }
             Phase::Draining { kill_at: before } => {
@@ -373,7 +373,8 @@ impl Worker<'_> {
         };
         self.drain(None);
         self.phase = Phase::Ending;
-        self.journal.worker_releasing();
+        self.journal
+            .note(format_args!("worker releasing its attempts: they are killed and become pending again"));
         self.dispatcher.interrupt_all(how);
     }
 
