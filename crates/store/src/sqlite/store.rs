@@ -168,14 +168,11 @@ impl Store for SqliteStore {
         }
         retry_while_changing(|| {
             let found = self.snapshot(&opened, work);
-            let Some(database) = opened.changed_database() else {
-                return Some(found);
-            };
-            match read_only::open(&database) {
-                Ok(anew) => *opened = anew,
-                Err(error) => return Some(Err(error)),
+            if !opened.has_changed() {
+                return Ok(Some(found));
             }
-            None
+            *opened = read_only::open(&opened.database)?;
+            Ok(None)
         })
     }
 

@@ -41,7 +41,7 @@ const MAX_PROBLEMS_LISTED: u32 = 20;
 
 /// Examines the database. A file that is missing, unreadable or not a queue is an error; a damaged one is not.
 pub fn examine(path: &Path, depth: Depth) -> Result<Examination, StoreError> {
-    retry_while_changing(|| try_examine(path, depth).unwrap_or_else(|error| Some(Err(error))))
+    retry_while_changing(|| try_examine(path, depth))
 }
 
 /// `None` if damage was found while another process was writing, so that it may be spurious.
@@ -51,12 +51,10 @@ fn try_examine(path: &Path, depth: Depth) -> Result<Option<Result<Examination, S
     check_place(path)?;
     let meta = path.metadata().map_err(cannot_open)?;
     check_kind(path, &meta, meta.len() == 0 && gate::is_initialized(path))?;
-    let reader = read_only::connect(path)?;
-    let found = retry_while_readonly(|| examine_with(&reader.connection, path, depth));
-    if found.as_ref().is_ok_and(|found| found.damage.is_empty()) {
-        return Ok(Some(found));
-    }
-    Ok(reader.unless_changed(found))
+    let opened = read_only::connect(path)?;
+    let found = retry_while_readonly(|| examine_with(&opened.connection, path, depth));
+    let is_sound = found.as_ref().is_ok_and(|found| found.damage.is_empty());
+    Ok((is_sound || !opened.has_changed()).then_some(found))
 }
 
 fn examine_with(connection: &Connection, path: &Path, depth: Depth) -> Result<Examination, StoreError> {

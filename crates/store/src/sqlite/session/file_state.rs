@@ -10,35 +10,20 @@ use crate::StoreError;
 /// second try should succeed.
 const MAX_CHANGING_READS: u32 = 5;
 
-/// Which of the files exist, their identity, length and modification time.
+/// Which of the files exist; their inode, length and modification time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileState {
     database: PathBuf,
-    files: [Option<FileStamp>; 3],
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileStamp {
-    inode: u64,
-    length: u64,
-    changed: (i64, i64),
+    files: [Option<(u64, u64, i64, i64)>; 3],
 }
 
 impl FileState {
     pub(crate) fn of(database: &Path) -> Self {
         let stamp = |suffix| {
             let meta = companion(database, suffix).metadata().ok()?;
-            Some(FileStamp {
-                inode: meta.ino(),
-                length: meta.len(),
-                changed: (meta.mtime(), meta.mtime_nsec()),
-            })
+            Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()))
         };
         Self { database: database.to_owned(), files: ["", "-wal", "-shm"].map(stamp) }
-    }
-
-    pub(crate) fn database(&self) -> &Path {
-        &self.database
     }
 
     /// Whether the files have changed since.
@@ -49,9 +34,14 @@ impl FileState {
 
 /// Reads until the files did not change during a read; `None` means that they did.
 pub(crate) fn retry_while_changing<T>(
-    mut read: impl FnMut() -> Option<Result<T, StoreError>>,
+    mut read: impl FnMut() -> Result<Option<Result<T, StoreError>>, StoreError>,
 ) -> Result<T, StoreError> {
-    (0..MAX_CHANGING_READS).find_map(|_| read()).unwrap_or(Err(StoreError::Changing))
+    for _ in 0..MAX_CHANGING_READS {
+        if let Some(found) = read()? {
+            return found;
+        }
+    }
+    Err(StoreError::Changing)
 }
 
 /// How often to retry while another process writes the WAL-index header, which takes microseconds.
@@ -62,15 +52,13 @@ const MAX_READONLY_READS: u32 = 20;
 pub(crate) fn retry_while_readonly<T>(
     mut read: impl FnMut() -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    let mut found = read();
     for _ in 1..MAX_READONLY_READS {
-        if !matches!(found, Err(StoreError::ReadOnly)) {
-            break;
+        match read() {
+            Err(StoreError::ReadOnly) => std::thread::yield_now(),
+            found => return found,
         }
-        std::thread::yield_now();
-        found = read();
     }
-    found
+    read()
 }
 
 #[cfg(test)]
@@ -113,10 +101,10 @@ mod tests {
         let mut reads = 0;
         let answer = retry_while_changing(|| {
             reads += 1;
-            (reads == 3).then_some(Ok("seen"))
+            Ok((reads == 3).then_some(Ok("seen")))
         });
         assert_eq!(answer.ok(), Some("seen"));
-        let never = retry_while_changing(|| None::<Result<(), _>>);
+        let never = retry_while_changing(|| Ok(None::<Result<(), _>>));
         assert!(matches!(never, Err(StoreError::Changing)), "{never:?}");
     }
 }

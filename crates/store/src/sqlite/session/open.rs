@@ -50,7 +50,7 @@ pub(crate) struct OpenDatabase {
     /// The path of the bell that workers listen to.
     pub(crate) bell: PathBuf,
     /// The path of the database; see [`Self::folder`].
-    database: PathBuf,
+    pub(crate) database: PathBuf,
     folder: OnceCell<PathBuf>,
     /// Most jobs of a worker share one environment.
     pub(crate) last_environment: RefCell<Option<CachedEnvironment>>,
@@ -117,10 +117,9 @@ impl OpenDatabase {
         })
     }
 
-    /// The path of the database, if it is read without locks and was changed since it was opened.
-    pub(crate) fn changed_database(&self) -> Option<PathBuf> {
-        let state = self.unlocked_state.as_ref().filter(|state| state.has_changed())?;
-        Some(state.database().to_owned())
+    /// Whether it is read without locks and was changed since it was opened.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.unlocked_state.as_ref().is_some_and(FileState::has_changed)
     }
 }
 

@@ -39,19 +39,11 @@ enum WalFiles {
 
 impl WalFiles {
     fn of(database: &Path) -> Self {
-        match (log_length(database) > 0, companion(database, "-shm").exists()) {
-            (true, true) => Self::LogAndIndex,
-            (true, false) => Self::Log,
-            (false, true) if companion(database, "-wal").exists() => Self::LogAndIndex,
-            (false, _) => Self::Nothing,
-        }
-    }
-
-    /// Whether writers respect this reader.
-    fn is_guarded(self) -> bool {
-        match self {
-            Self::LogAndIndex => true,
-            Self::Log | Self::Nothing => false,
+        let exists = |suffix| companion(database, suffix).exists();
+        match (exists("-wal") && exists("-shm"), log_length(database) > 0) {
+            (true, _) => Self::LogAndIndex,
+            (false, true) => Self::Log,
+            (false, false) => Self::Nothing,
         }
     }
 
@@ -66,20 +58,16 @@ impl WalFiles {
 
 /// Opens a queue with the current schema for reading.
 pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
-    retry_while_changing(|| match connect(path) {
-        Ok(reader) => reader.unless_changed(check_schema(&reader, path)).map(|checked| {
-            checked?;
-            let mut opened = OpenDatabase::new(path, reader.connection, Gate::closed(path), Arc::default());
-            opened.unlocked_state = reader.unlocked_state;
-            Ok(opened)
-        }),
-        Err(error) => Some(Err(error)),
+    retry_while_changing(|| {
+        let opened = connect(path)?;
+        let checked = check_schema(&opened.connection, path);
+        Ok((!opened.has_changed()).then(|| checked.map(|()| opened)))
     })
 }
 
-fn check_schema(reader: &Reader, path: &Path) -> Result<(), StoreError> {
+fn check_schema(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let known = migrate::newest_version();
-    match retry_while_readonly(|| migrate::schema(&reader.connection, path))? {
+    match retry_while_readonly(|| migrate::schema(connection, path))? {
         found if found == known => Ok(()),
         found if found > known => Err(StoreError::TooNew { found, known }),
         // It would have to be migrated first.
@@ -87,22 +75,8 @@ fn check_schema(reader: &Reader, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// A connection that changes nothing.
-pub(crate) struct Reader {
-    pub(crate) connection: Connection,
-    /// The state of the files, if they are read without locks.
-    unlocked_state: Option<FileState>,
-}
-
-impl Reader {
-    /// The result, unless the files changed during the read.
-    pub(crate) fn unless_changed<T>(&self, found: T) -> Option<T> {
-        (!self.unlocked_state.as_ref().is_some_and(FileState::has_changed)).then_some(found)
-    }
-}
-
-/// Opens any database.
-pub(crate) fn connect(path: &Path) -> Result<Reader, StoreError> {
+/// Opens any database, with a connection that changes nothing.
+pub(crate) fn connect(path: &Path) -> Result<OpenDatabase, StoreError> {
     let cannot_open = |source| StoreError::CannotOpen { path: path.to_owned(), source };
     let state = FileState::of(path);
     let files = WalFiles::of(path);
@@ -120,7 +94,10 @@ pub(crate) fn connect(path: &Path) -> Result<Reader, StoreError> {
     }
     // Sorting must not create temporary files.
     connection.pragma_update(None, "temp_store", "memory")?;
-    Ok(Reader { connection, unlocked_state: (!files.is_guarded()).then_some(state) })
+    let mut opened = OpenDatabase::new(path, connection, Gate::closed(path), Arc::default());
+    // With log and index, writers respect this reader.
+    opened.unlocked_state = (files != WalFiles::LogAndIndex).then_some(state);
+    Ok(opened)
 }
 
 /// The path as a URI: it need not be valid text, and may contain characters with a meaning in URIs.
@@ -134,7 +111,5 @@ fn address(path: &Path, files: WalFiles) -> std::io::Result<String> {
             let _ = write!(address, "%{byte:02x}");
         }
     }
-    address.push('?');
-    address.push_str(files.parameters());
-    Ok(address)
+    Ok(format!("{address}?{}", files.parameters()))
 }
