@@ -255,9 +255,23 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_not_shown_by_debug() {
+    fn a_secret_is_shown_neither_by_debug_nor_in_json() {
         let secret = Secret::new("hidden".to_owned()).expect("valid secret");
         assert!(!format!("{secret:?}").contains("hidden"));
+        let url = "https://example.org/".parse().expect("valid URL");
+        let environment = Some(Arc::new(Environment::from_bytes(b"A=hidden\0")));
+        for (target, json) in [
+            (
+                Target::Url { url, secret: Some(secret) },
+                r#"{"command":null,"cwd":null,"url":"https://example.org/","secret":true}"#,
+            ),
+            (
+                Target::Command { line: "cat".to_owned(), cwd: Some("/".to_owned()), environment },
+                r#"{"command":"cat","cwd":"/","url":null,"secret":false}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&target).ok().as_deref(), Some(json));
+        }
         assert_eq!(Secret::new(String::new()), Err(HookError::EmptySecret));
     }
 }

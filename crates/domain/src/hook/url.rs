@@ -1,6 +1,5 @@
 //! The URL that a hook posts to.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// An http or https URL without a password, because URLs are displayed.
@@ -52,12 +51,6 @@ impl FromStr for HookUrl {
             return Err(UrlError::NoHost);
         }
         Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for HookUrl {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
     }
 }
 

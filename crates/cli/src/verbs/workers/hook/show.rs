@@ -76,6 +76,6 @@ pub(super) fn when(hook: &Hook) -> String {
 pub(super) fn target(hook: &Hook) -> String {
     match &hook.target {
         Target::Command { line, .. } => line.clone(),
-        Target::Url { url, .. } => url.to_string(),
+        Target::Url { url, .. } => url.as_str().to_owned(),
     }
 }
