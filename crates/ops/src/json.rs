@@ -148,7 +148,7 @@ pub struct StatusJson<'a> {
     jobs: BTreeMap<&'static str, u64>,
     queues: Vec<QueueJson<'a>>,
     workers: Vec<WorkerJson<'a>>,
-    problems: Vec<ProblemJson>,
+    problems: &'a [Problem],
 }
 
 impl<'a> From<&'a Status> for StatusJson<'a> {
@@ -157,7 +157,7 @@ impl<'a> From<&'a Status> for StatusJson<'a> {
             jobs: by_state(&status.jobs),
             queues: status.queues.iter().map(QueueJson::from).collect(),
             workers: status.workers.iter().map(WorkerJson::from).collect(),
-            problems: status.problems.iter().map(ProblemJson::from).collect(),
+            problems: &status.problems,
         }
     }
 }
@@ -290,18 +290,6 @@ impl<'a> From<&'a Worker> for WorkerJson<'a> {
             started_at: worker.started_at,
             last_heartbeat: worker.last_heartbeat,
         }
-    }
-}
-
-#[derive(Debug, Serialize)]
-struct ProblemJson {
-    problem: &'static str,
-    message: String,
-}
-
-impl From<&Problem> for ProblemJson {
-    fn from(problem: &Problem) -> Self {
-        Self { problem: problem.code(), message: problem.to_string() }
     }
 }
 

@@ -22,7 +22,6 @@ use store::{
 };
 use sys::fs::{disk, liveness_lock};
 use sys::host::Observer;
-use sys::process::Holder;
 
 /// Less free space than this is reported as a problem.
 pub(super) const LOW_SPACE_BYTES: u64 = 64 << 20;
@@ -57,7 +56,8 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     }
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
     problems.extend(unserved_jobs(&jobs, &queues, &workers));
-    problems.extend(store.writer().filter(|holder| holder.is_stopped).map(stopped_writer));
+    let writer = store.writer().filter(|holder| holder.is_stopped);
+    problems.extend(writer.map(|holder| Problem::stopped_writer(holder.pid, &holder.name)));
     problems.extend(draining(store, &workers, &jobs, &recent)?);
     problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
     problems.extend(shared_home(&workers));
@@ -72,7 +72,7 @@ fn unserved_jobs(jobs: &BTreeMap<StateName, u64>, queues: &[Queue], workers: &[W
     if !any_takes_new_jobs(workers) {
         // A worker for a single job serves that one.
         let waiting = (waiting(jobs) + orphaned(jobs)).saturating_sub(workers.len() as u64);
-        return (waiting > 0).then_some(Problem::NoWorker { waiting }).into_iter().collect();
+        return (waiting > 0).then(|| Problem::no_worker(waiting)).into_iter().collect();
     }
     queues.iter().filter_map(|queue| unserved(queue, workers)).collect()
 }
@@ -100,39 +100,27 @@ fn draining(
         job.life.state.lease().is_some_and(|lease| draining.iter().any(|worker| worker.id == lease.worker))
     });
     running.reverse();
-    let named = running.iter().take(MAX_RUNNING_NAMED).map(|job| job.id.to_string()).collect();
-    Ok(Some(Problem::Draining {
-        workers: draining.len() as u64,
-        by: stop.map(|stop| stop.by.clone()),
-        running: draining.iter().map(|worker| u64::from(worker.running)).sum(),
-        named,
-        waiting: waiting(jobs),
-    }))
+    let named: Vec<String> = running.iter().take(MAX_RUNNING_NAMED).map(|job| job.id.to_string()).collect();
+    let running = draining.iter().map(|worker| u64::from(worker.running)).sum();
+    let (count, by) = (draining.len() as u64, stop.map(|stop| stop.by.as_str()));
+    Ok(Some(Problem::draining(count, by, running, &named, waiting(jobs))))
 }
 
 fn unserved(queue: &Queue, workers: &[Worker]) -> Option<Problem> {
     let waiting = waiting(&queue.counts);
     let is_one = queue.paused.is_none() && waiting > 0 && !is_served(&queue.name, workers);
-    is_one.then(|| Problem::QueueUnserved { queue: queue.name.to_string(), waiting })
-}
-
-fn stopped_writer(Holder { pid, name, .. }: Holder) -> Problem {
-    Problem::StoppedWriter { pid, name }
+    is_one.then(|| Problem::queue_unserved(&queue.name, waiting))
 }
 
 fn paused(queue: &Queue) -> Option<Problem> {
     let (_, pause) = queue.paused.as_ref()?;
-    Some(Problem::QueuePaused {
-        queue: queue.name.to_string(),
-        by: pause.by.clone(),
-        reason: pause.reason.clone(),
-        waiting: waiting(&queue.counts),
-    })
+    let (reason, waiting) = (pause.reason.as_deref(), waiting(&queue.counts));
+    Some(Problem::queue_paused(&queue.name, &pause.by, reason, waiting))
 }
 
 fn hindered(worker: &Worker) -> Option<Problem> {
     let why = liveness_lock::reported_problem(&worker.folder, worker.id.as_str())?;
-    Some(Problem::HinderedWorker { worker: worker.id.to_string(), why })
+    Some(Problem::hindered_worker(&worker.id, &why))
 }
 
 /// Workers whose processes this process cannot see.
@@ -140,42 +128,29 @@ fn shared_home(workers: &[Worker]) -> Option<Problem> {
     let observer = Observer::here().ok()?;
     let unseen: Vec<&Worker> =
         workers.iter().filter(|worker| !observer.sees_processes_of(&worker.origin)).collect();
-    let hosts: BTreeSet<String> = unseen.iter().map(|worker| worker.host.clone()).collect();
-    (!unseen.is_empty()).then(|| Problem::SharedHome {
-        workers: unseen.iter().map(|worker| worker.id.to_string()).collect(),
-        hosts: hosts.into_iter().collect(),
-    })
+    let names: Vec<&str> = unseen.iter().map(|worker| worker.id.as_str()).collect();
+    let hosts: BTreeSet<&str> = unseen.iter().map(|worker| worker.host.as_str()).collect();
+    (!unseen.is_empty()).then(|| Problem::shared_home(&names, &Vec::from_iter(hosts)))
 }
 
 fn unkillable(found: &UnkillableProcess) -> Problem {
-    Problem::Unkillable { job: found.lease.job.to_string(), pid: found.pid, why: found.why.clone() }
+    Problem::unkillable(&found.lease.job, found.pid, &found.why)
 }
 
 fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Problem> {
     let silent_for = now.since(worker.last_heartbeat);
     (silent_for > settings.heartbeat_interval * MISSED_HEARTBEATS)
-        .then(|| Problem::SilentWorker { worker: worker.id.to_string(), silent_for })
+        .then(|| Problem::silent_worker(&worker.id, silent_for))
 }
 
 /// Recent problems of jobs, schedules and hooks.
 fn recent_problems(recent: &RecentProblems, workers: &[Worker], now: Timestamp) -> Vec<Problem> {
     let mut problems = Vec::new();
     if recent.deaths > 0 {
-        let is_all = recent.deaths < MAX_DEATHS_COUNTED;
-        problems.push(Problem::DlqGrowing { count: recent.deaths, is_all });
+        problems.push(Problem::dlq_growing(recent.deaths, recent.deaths < MAX_DEATHS_COUNTED));
     }
-    problems.extend(
-        recent
-            .missed
-            .iter()
-            .map(|(schedule, at)| Problem::ScheduleMissed { schedule: schedule.clone(), at: *at }),
-    );
-    problems.extend(
-        recent
-            .full
-            .iter()
-            .map(|(schedule, at)| Problem::ScheduleFull { schedule: schedule.clone(), at: *at }),
-    );
+    problems.extend(recent.missed.iter().map(|(schedule, at)| Problem::schedule_missed(schedule, *at)));
+    problems.extend(recent.full.iter().map(|(schedule, at)| Problem::schedule_full(schedule, *at)));
     for hook in &recent.hooks {
         problems.extend(undelivered(hook, workers, now));
         problems.extend(given_up(hook, now));
@@ -185,31 +160,31 @@ fn recent_problems(recent: &RecentProblems, workers: &[Worker], now: Timestamp) 
 
 /// A hook whose deliveries fail, or wait because no worker is running.
 fn undelivered(hook: &Hook, workers: &[Worker], now: Timestamp) -> Option<Problem> {
-    let (name, pending) = (hook.name.to_string(), hook.pending);
     if let Some(since) = hook.failing_since {
-        let error = hook.error.clone().unwrap_or_default();
-        return Some(Problem::HookFailing { hook: name, failing_for: now.since(since), error, pending });
+        return Some(Problem::hook_failing(&hook.name, now.since(since), error(hook), hook.pending));
     }
-    (pending > 0 && workers.is_empty()).then_some(Problem::HookWaiting { hook: name, pending })
+    (hook.pending > 0 && workers.is_empty()).then(|| Problem::hook_waiting(&hook.name, hook.pending))
 }
 
 fn given_up(hook: &Hook, now: Timestamp) -> Option<Problem> {
-    hook.gave_up_at.filter(|at| now.since(*at) < RECENT_PROBLEM_WINDOW).map(|_| Problem::HookGaveUp {
-        hook: hook.name.to_string(),
-        count: hook.gave_up,
-        error: hook.error.clone().unwrap_or_default(),
-    })
+    let at = hook.gave_up_at?;
+    (now.since(at) < RECENT_PROBLEM_WINDOW)
+        .then(|| Problem::hook_gave_up(&hook.name, hook.gave_up, error(hook)))
+}
+
+fn error(hook: &Hook) -> &str {
+    hook.error.as_deref().unwrap_or_default()
 }
 
 fn environment_problems(settings: &Settings, home: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     if settings.durability != Durability::Full {
-        problems.push(Problem::DurabilityLowered);
+        problems.push(Problem::durability_lowered());
     }
     if let Ok(free_bytes) = disk::free_bytes(home)
         && free_bytes < LOW_SPACE_BYTES
     {
-        problems.push(Problem::LowSpace { free_bytes });
+        problems.push(Problem::low_space(free_bytes));
     }
     problems
 }

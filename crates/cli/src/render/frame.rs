@@ -243,7 +243,7 @@ mod tests {
 
     fn view(queues: Vec<Queue>) -> Snapshot {
         let jobs = [(StateName::Pending, 2_400), (StateName::Completed, 14)].into();
-        let problems = vec![Problem::DurabilityLowered];
+        let problems = vec![Problem::durability_lowered()];
         Snapshot {
             at: NOW,
             status: Status { jobs, queues, workers: vec![worker()], problems },

@@ -12,8 +12,10 @@ pub(super) fn check(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path, s
     diagnosis.add(check_settings(settings));
     match status(store, home) {
         Ok(status) => {
+            // The check of the filesystem covers that one. The messages of all others contain the advice.
+            let others = status.problems.into_iter().filter(|problem| problem.code != Problem::LOW_SPACE);
             let before = diagnosis.findings.len();
-            status.problems.iter().filter_map(finding).for_each(|finding| diagnosis.add(finding));
+            others.for_each(|problem| diagnosis.add(Finding::warning(problem.code, problem.message)));
             if diagnosis.findings.len() == before {
                 diagnosis.add(Finding::ok("queue", "no queue is paused, and no job waits for a worker"));
             }
@@ -30,10 +32,4 @@ fn check_settings(settings: &Settings) -> Finding {
         Err(error) => Finding::error("settings", chain(&error))
             .advise("change one of these settings with `queuectl config set`"),
     }
-}
-
-fn finding(problem: &Problem) -> Option<Finding> {
-    // The check of the filesystem covers this one. The messages of all others contain the advice.
-    let is_known = matches!(problem, Problem::LowSpace { .. });
-    (!is_known).then(|| Finding::warning(problem.code(), problem.to_string()))
 }

@@ -143,7 +143,7 @@ pub(crate) fn worker_lines(status: &Status, now: Timestamp, width: usize) -> Vec
     if !status.workers.is_empty() {
         return worker::table(&status.workers, now).lines(width);
     }
-    let is_problem = status.problems.iter().any(|problem| matches!(problem, Problem::NoWorker { .. }));
+    let is_problem = status.problems.iter().any(|problem| problem.code == Problem::NO_WORKER);
     if is_problem { Vec::new() } else { vec![format!("No worker is running; {HOW_TO_START_A_WORKER}.")] }
 }
 
@@ -152,9 +152,8 @@ pub(crate) fn problem_lines(problems: &[Problem], width: usize) -> Vec<String> {
     let yellow = AnsiColor::Yellow.on_default();
     let mut lines = Vec::new();
     for problem in problems {
-        let text = problem.to_string();
         let marks = std::iter::once("!").chain(std::iter::repeat(" "));
-        let wrapped = wrap(&printable(&text), width.saturating_sub(2));
+        let wrapped = wrap(&printable(&problem.message), width.saturating_sub(2));
         lines.extend(marks.zip(wrapped).map(|(mark, line)| format!("{yellow}{mark} {line}{yellow:#}")));
     }
     lines
