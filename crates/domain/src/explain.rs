@@ -2,7 +2,10 @@
 
 pub mod wait_reason;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use serde::{Serialize, Serializer};
 
 use super::job::Job;
 use super::job::life::{State, StateName};
@@ -75,14 +78,22 @@ pub struct WorkerFacts {
 }
 
 /// One reason, with a message for people.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reason {
     pub code: Code,
     pub message: String,
     /// When the reason ends, if that is known.
     pub until: Option<Timestamp>,
     /// The jobs that the reason refers to.
+    #[serde(serialize_with = "as_objects")]
     pub jobs: Vec<(JobId, StateName)>,
+}
+
+fn as_objects<S: Serializer>(jobs: &[(JobId, StateName)], serializer: S) -> Result<S::Ok, S::Error> {
+    let job = |(id, state): &(JobId, StateName)| {
+        BTreeMap::from([("id", id.to_string()), ("state", state.name().into())])
+    };
+    serializer.collect_seq(jobs.iter().map(job))
 }
 
 crate::named_enum! {

@@ -22,6 +22,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use self::environment::Environment;
 use self::life::Life;
 use self::options::JobOptions;
@@ -175,7 +177,7 @@ pub struct Usage {
 }
 
 /// An action of a user on a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobEvent {
     pub at: Timestamp,
     pub event: String,

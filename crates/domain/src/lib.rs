@@ -15,3 +15,6 @@ pub mod schedule;
 pub mod settings;
 pub mod text;
 pub mod values;
+
+#[doc(hidden)]
+pub use serde;

@@ -11,6 +11,8 @@ mod when;
 
 use std::fmt;
 
+use serde::Serialize;
+
 pub use cron::{CronError, CronExpression, NICKNAMES};
 pub use error::{ScheduleError, check_job, unknown_zone};
 pub use fire::{Firing, MISSED_AFTER, fire};
@@ -58,7 +60,7 @@ pub struct SchedulePause {
 }
 
 /// A job that a schedule has enqueued.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Run {
     pub id: JobId,
     pub state: StateName,

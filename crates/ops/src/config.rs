@@ -1,5 +1,7 @@
 //! Reading and changing settings, with the origin of each value.
 
+use serde::Serialize;
+
 use super::OpError;
 use domain::settings::{SettingKey, Settings};
 use domain::text::shell::quote_words;
@@ -15,13 +17,14 @@ domain::named_enum! {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Setting {
     pub key: SettingKey,
     pub value: String,
     pub default: String,
     pub origin: SettingOrigin,
     /// Whether the stored value can be parsed.
+    #[serde(skip)]
     pub is_valid: bool,
 }
 

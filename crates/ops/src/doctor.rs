@@ -21,6 +21,8 @@ pub use recount::repair;
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use self::home::HomeCondition;
 use super::OpError;
 use super::config::how_to_repair;
@@ -46,11 +48,12 @@ domain::named_enum! {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The name of the check.
     pub check: &'static str,
     pub level: Level,
+    #[serde(rename = "said")]
     pub message: String,
     /// How to solve the problem.
     pub advice: Option<String>,

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::config::Setting;
-use super::jobs::dlq::CauseGroup;
 use super::status::throughput::AttemptRate;
 use super::status::watch::Snapshot;
 use super::status::{Problem, Status};
 use domain::job::backoff::BackoffChoice;
-use domain::job::graph::Graph;
+use domain::job::graph::{Graph, Node};
 pub use domain::job::json::JobJson;
 use domain::job::life::StateName;
 use domain::job::limits::Limits;
@@ -39,15 +37,15 @@ pub struct RecordJson<'a> {
     limits: Option<Limits>,
     retry_on: Option<ExitCodes>,
     no_retry_on: Option<ExitCodes>,
-    batch: Option<&'a str>,
+    batch: Option<&'a BatchName>,
     /// Null without a unique key.
     unique_for: Option<UniqueFor>,
     on_dependency_failure: OnDependencyFailure,
     /// The schedule that enqueued it.
-    schedule: Option<&'a str>,
+    schedule: Option<&'a ScheduleName>,
     scheduled_for: Option<Timestamp>,
     env: Vec<&'a str>,
-    events: Vec<EventJson<'a>>,
+    events: &'a [JobEvent],
     history: Vec<AttemptJson<'a>>,
 }
 
@@ -60,13 +58,13 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
             limits: given_limits(options.limits),
             retry_on: options.retry_on,
             no_retry_on: options.no_retry_on,
-            batch: job.batch.as_ref().map(BatchName::as_str),
+            batch: job.batch.as_ref(),
             unique_for: job.unique_key.as_ref().map(|_| options.unique_for),
             on_dependency_failure: options.on_dependency_failure,
-            schedule: record.schedule.as_ref().map(ScheduleName::as_str),
+            schedule: record.schedule.as_ref(),
             scheduled_for: record.scheduled_for,
             env: options.env.keys().map(String::as_str).collect(),
-            events: record.events.iter().map(EventJson::from).collect(),
+            events: &record.events,
             history: record.history.iter().map(AttemptJson::from).collect(),
         }
     }
@@ -74,19 +72,6 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
 
 fn given_limits(limits: Limits) -> Option<Limits> {
     Some(limits).filter(|limits| !limits.is_none())
-}
-
-#[derive(Debug, Serialize)]
-struct EventJson<'a> {
-    at: Timestamp,
-    event: &'a str,
-    by: &'a str,
-}
-
-impl<'a> From<&'a JobEvent> for EventJson<'a> {
-    fn from(event: &'a JobEvent) -> Self {
-        Self { at: event.at, event: &event.event, by: &event.by }
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -297,17 +282,10 @@ impl<'a> From<&'a Worker> for WorkerJson<'a> {
 #[derive(Debug, Serialize)]
 pub struct GraphJson<'a> {
     id: Option<&'a str>,
-    nodes: Vec<NodeJson<'a>>,
+    nodes: &'a [Node],
     edges: Vec<EdgeJson<'a>>,
     /// Whether jobs were omitted.
     cut: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct NodeJson<'a> {
-    id: &'a str,
-    /// Null if the job was removed.
-    state: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -321,57 +299,13 @@ impl<'a> From<&'a Graph> for GraphJson<'a> {
         let id = |place: usize| graph.nodes[place].id.as_str();
         Self {
             id: graph.nodes.first().map(|node| node.id.as_str()),
-            nodes: graph
-                .nodes
-                .iter()
-                .map(|node| NodeJson { id: node.id.as_str(), state: node.state.map(StateName::name) })
-                .collect(),
+            nodes: &graph.nodes,
             edges: graph
                 .edges
                 .iter()
                 .map(|edge| EdgeJson { job: id(edge.job), depends_on: id(edge.depends_on) })
                 .collect(),
             cut: graph.is_cut,
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-pub struct SettingJson<'a> {
-    key: &'static str,
-    value: &'a str,
-    default: &'a str,
-    origin: &'static str,
-}
-
-impl<'a> From<&'a Setting> for SettingJson<'a> {
-    fn from(setting: &'a Setting) -> Self {
-        Self {
-            key: setting.key.name(),
-            value: &setting.value,
-            default: &setting.default,
-            origin: setting.origin.name(),
-        }
-    }
-}
-
-#[derive(Debug, Serialize)]
-pub struct CauseJson<'a> {
-    reason: &'a str,
-    cause: &'a str,
-    count: u64,
-    last_at: Timestamp,
-    example: &'a str,
-}
-
-impl<'a> From<&'a CauseGroup> for CauseJson<'a> {
-    fn from(group: &'a CauseGroup) -> Self {
-        Self {
-            reason: &group.reason,
-            cause: &group.cause,
-            count: group.count,
-            last_at: group.last_at,
-            example: group.example.as_str(),
         }
     }
 }

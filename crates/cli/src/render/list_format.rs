@@ -2,18 +2,18 @@
 
 use std::io::{self, Write};
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::table::{Align, Cell, Table};
 use super::text::{printable, state_style, when};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use domain::job::Job;
+use domain::job::json::{FIELDS, JobField};
 use domain::values::timestamp::Timestamp;
 use ops::escape::{write_json, write_json_array};
-use ops::jobs::columns::{COLUMNS, Fields, parse_column};
+use ops::jobs::columns::{Fields, parse_column};
 use ops::jobs::list::Sort;
-use ops::json::JobJson;
 use store::StoreError;
 
 #[derive(Debug, Default, clap::Args)]
@@ -21,7 +21,7 @@ use store::StoreError;
 pub(crate) struct ListFormatArgs {
     /// Print these fields, named as in JSON: id,state,exit_code
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_column)]
-    columns: Vec<&'static str>,
+    columns: Vec<&'static JobField>,
     /// Sort by created, updated, priority, run_at, started, finished, attempts, failures, queue, state, id or command;
     /// prefix with - for descending order
     #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
@@ -61,8 +61,8 @@ impl ListFormatArgs {
         self.format(context) == Format::Table
     }
 
-    fn columns_or_all(&self) -> &[&'static str] {
-        if self.columns.is_empty() { &COLUMNS } else { &self.columns }
+    fn columns_or_all(&self) -> Vec<&'static JobField> {
+        if self.columns.is_empty() { FIELDS.iter().collect() } else { self.columns.clone() }
     }
 }
 
@@ -80,29 +80,16 @@ pub(crate) fn print(
     if context.quiet {
         return Ok(());
     }
+    let columns = shape.columns_or_all();
     match shape.format(context) {
         Format::Table if shape.columns.is_empty() => {
             write_table(context, overview(), jobs, |job| row(job, now))
         }
-        Format::Table => {
-            write_table(context, table_of(&shape.columns), jobs, |job| row_of(job, &shape.columns))
-        }
-        Format::Json if shape.columns.is_empty() => {
-            print_array(context, jobs.map(|job| Ok(JobWithAllColumns(job?))))
-        }
-        Format::Json => print_array(context, jobs.map(|job| Ok(Fields::of(&job?, &shape.columns)))),
-        Format::Jsonl => print_lines(jobs, shape.columns_or_all()),
-        Format::Csv => print_csv(context, jobs, shape.columns_or_all()),
+        Format::Table => write_table(context, table_of(&columns), jobs, |job| row_of(job, &columns)),
+        Format::Json => print_array(context, jobs.map(|job| Ok(Fields::of(&job?, &columns)))),
+        Format::Jsonl => print_lines(jobs, &columns),
+        Format::Csv => print_csv(context, jobs, &columns),
         Format::Ids => print_ids(context, jobs),
-    }
-}
-
-/// A job with all fields that lists have.
-struct JobWithAllColumns(Job);
-
-impl Serialize for JobWithAllColumns {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        JobJson::from(&self.0).serialize(serializer)
     }
 }
 
@@ -147,14 +134,14 @@ fn row(job: &Job, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-fn table_of(columns: &[&'static str]) -> Table {
-    let heads: Vec<String> = columns.iter().map(|name| name.to_uppercase().replace('_', " ")).collect();
+fn table_of(columns: &[&'static JobField]) -> Table {
+    let heads: Vec<String> = columns.iter().map(|(name, _)| name.to_uppercase().replace('_', " ")).collect();
     let heads: Vec<(&str, Align)> =
-        heads.iter().zip(columns).map(|(head, name)| (head.as_str(), align(name))).collect();
+        heads.iter().zip(columns).map(|(head, (name, _))| (head.as_str(), align(name))).collect();
     Table::new(&heads)
 }
 
-fn row_of(job: &Job, columns: &[&'static str]) -> Vec<Cell> {
+fn row_of(job: &Job, columns: &[&'static JobField]) -> Vec<Cell> {
     let style = state_style(job.life.state.name());
     let fields = Fields::of(job, columns);
     let cells = fields.texts().map(|(name, text)| match (name, text.as_str()) {
@@ -188,7 +175,7 @@ fn write_table(
     Ok(out.flush()?)
 }
 
-fn print_lines(jobs: Jobs<'_>, columns: &[&'static str]) -> Result<(), Failure> {
+fn print_lines(jobs: Jobs<'_>, columns: &[&'static JobField]) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for job in jobs {
         write_json(&mut out, &Fields::of(&job?, columns), false)?;
@@ -198,11 +185,11 @@ fn print_lines(jobs: Jobs<'_>, columns: &[&'static str]) -> Result<(), Failure> 
 }
 
 /// Prints the header even if there are no jobs. Control characters are escaped on a terminal only.
-fn print_csv(context: &Context, jobs: Jobs<'_>, columns: &[&'static str]) -> Result<(), Failure> {
+fn print_csv(context: &Context, jobs: Jobs<'_>, columns: &[&'static JobField]) -> Result<(), Failure> {
     let failed =
         |error: csv::Error| Failure::new(Exit::Failed, format!("failed to write the output ({error})"));
     let mut out = csv::Writer::from_writer(io::stdout().lock());
-    out.write_record(columns).map_err(failed)?;
+    out.write_record(columns.iter().map(|(name, _)| name)).map_err(failed)?;
     for job in jobs {
         let fields = Fields::of(&job?, columns);
         let texts = fields.texts().map(|(_, text)| text);

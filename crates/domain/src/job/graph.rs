@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::Serialize;
+
 use super::life::StateName;
 use crate::values::name::JobId;
 
@@ -15,7 +17,7 @@ pub struct Graph {
     pub is_cut: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Node {
     pub id: JobId,
     /// `None` if the job was removed.

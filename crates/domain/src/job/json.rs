@@ -1,88 +1,67 @@
 //! The JSON form of a job, for `--json`, HTTP and hook payloads.
 
-use serde::Serialize;
+use std::fmt::Display;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use super::Job;
 use super::life::State;
 use crate::values::name::JobId;
-use crate::values::timestamp::Timestamp;
 
-#[derive(Debug, Serialize)]
-pub struct JobJson<'a> {
-    id: &'a str,
-    queue: &'a str,
-    command: &'a str,
-    state: &'static str,
-    priority: i32,
-    attempts: u32,
-    max_retries: u32,
-    failures: u32,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    run_at: Option<Timestamp>,
-    started_at: Option<Timestamp>,
-    finished_at: Option<Timestamp>,
-    next_retry_at: Option<Timestamp>,
-    timeout_ms: Option<u128>,
-    cwd: Option<&'a str>,
-    tags: &'a [String],
-    depends_on: Vec<&'a str>,
-    unique_key: Option<&'a str>,
-    worker_id: Option<&'a str>,
-    lease_until: Option<Timestamp>,
-    exit_code: Option<i32>,
-    signal: Option<String>,
-    error: Option<&'a str>,
-    reason: Option<&'static str>,
+/// A field by its name, and its value.
+pub type JobField = (&'static str, fn(&Job) -> Value);
+
+/// The fields of a job's JSON, in order.
+pub static FIELDS: [JobField; 25] = [
+    ("id", |job| job.id.as_str().into()),
+    ("queue", |job| job.queue.as_str().into()),
+    ("command", |job| job.command.as_str().into()),
+    ("state", |job| job.life.state.name().name().into()),
+    ("priority", |job| job.priority.into()),
+    ("attempts", |job| job.life.attempts.into()),
+    ("max_retries", |job| job.life.max_retries.into()),
+    ("failures", |job| job.life.failures.into()),
+    ("created_at", |job| text(Some(job.created_at))),
+    ("updated_at", |job| text(Some(job.updated_at))),
+    ("run_at", |job| text(job.life.run_at)),
+    ("started_at", |job| text(job.latest.started_at)),
+    ("finished_at", |job| text(job.life.state.finished_at())),
+    ("next_retry_at", |job| text((job.life.state == State::Failed).then_some(job.life.due_at))),
+    ("timeout_ms", |job| {
+        job.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)).into()
+    }),
+    ("cwd", |job| job.cwd.as_deref().into()),
+    ("tags", |job| job.tags.as_slice().into()),
+    ("depends_on", |job| job.depends_on.iter().map(JobId::as_str).collect()),
+    ("unique_key", |job| job.unique_key.as_deref().into()),
+    ("worker_id", |job| job.life.state.lease().map(|lease| lease.worker.as_str()).into()),
+    ("lease_until", |job| text(job.life.state.lease().map(|lease| lease.until))),
+    ("exit_code", |job| job.latest.exit_code.into()),
+    ("signal", |job| text(job.latest.signal)),
+    ("error", |job| job.latest.error.as_deref().into()),
+    ("reason", |job| job.life.state.reason().into()),
+];
+
+/// A field that the JSON of a list contains only on request.
+pub static BATCH: JobField = ("batch", |job| text(job.batch.as_ref()));
+
+fn text(value: Option<impl Display>) -> Value {
+    value.map(|value| value.to_string()).into()
 }
+
+/// A job with the [`FIELDS`].
+#[derive(Debug)]
+pub struct JobJson<'a>(&'a Job);
 
 impl<'a> From<&'a Job> for JobJson<'a> {
     fn from(job: &'a Job) -> Self {
-        let life = &job.life;
-        let mut json = Self {
-            id: job.id.as_str(),
-            queue: job.queue.as_str(),
-            command: &job.command,
-            state: life.state.name().name(),
-            priority: job.priority,
-            attempts: life.attempts,
-            max_retries: life.max_retries,
-            failures: life.failures,
-            created_at: job.created_at,
-            updated_at: job.updated_at,
-            run_at: life.run_at,
-            started_at: job.latest.started_at,
-            finished_at: None,
-            next_retry_at: None,
-            timeout_ms: job.timeout.map(|timeout| timeout.as_millis()),
-            cwd: job.cwd.as_deref(),
-            tags: &job.tags,
-            depends_on: job.depends_on.iter().map(JobId::as_str).collect(),
-            unique_key: job.unique_key.as_deref(),
-            worker_id: None,
-            lease_until: None,
-            exit_code: job.latest.exit_code,
-            signal: job.latest.signal.map(|signal| signal.to_string()),
-            error: job.latest.error.as_deref(),
-            reason: None,
-        };
-        match &life.state {
-            State::Pending { .. } => {}
-            State::Processing(lease) => {
-                json.worker_id = Some(lease.worker.as_str());
-                json.lease_until = Some(lease.until);
-            }
-            State::Completed { finished_at } => json.finished_at = Some(*finished_at),
-            State::Failed => json.next_retry_at = Some(life.due_at),
-            State::Dead { finished_at, reason } => {
-                json.finished_at = Some(*finished_at);
-                json.reason = Some(reason.name());
-            }
-            State::Cancelled { finished_at, reason } => {
-                json.finished_at = Some(*finished_at);
-                json.reason = Some(reason.name());
-            }
-        }
-        json
+        Self(job)
+    }
+}
+
+impl Serialize for JobJson<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(FIELDS.iter().map(|(name, value)| (name, value(self.0))))
     }
 }

@@ -1,7 +1,7 @@
 //! Enums whose values have names.
 
 /// Declares an enum with the name of each value, as it stands in SQL and JSON: `enum Colour { Red = "red" }`. It has
-/// `ALL`, `name` and `from_name`.
+/// `ALL`, `name` and `from_name`, and serializes as its name.
 #[macro_export]
 macro_rules! named_enum {
     (
@@ -26,6 +26,12 @@ macro_rules! named_enum {
 
             $visibility fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|value| value.name() == name)
+            }
+        }
+
+        impl $crate::serde::Serialize for $enum {
+            fn serialize<S: $crate::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
             }
         }
     };

@@ -13,15 +13,7 @@ pub struct DiagnosisJson<'a> {
     /// The contradictions that remain after the repair.
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<Vec<&'a str>>,
-    findings: Vec<FindingJson<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct FindingJson<'a> {
-    check: &'static str,
-    level: &'static str,
-    said: &'a str,
-    advice: Option<&'a str>,
+    findings: &'a [Finding],
 }
 
 impl<'a> DiagnosisJson<'a> {
@@ -32,18 +24,7 @@ impl<'a> DiagnosisJson<'a> {
             ok: diagnosis.is_ok(),
             repaired,
             left: repaired.map(|_| left.collect()),
-            findings: diagnosis.findings.iter().map(FindingJson::from).collect(),
-        }
-    }
-}
-
-impl<'a> From<&'a Finding> for FindingJson<'a> {
-    fn from(finding: &'a Finding) -> Self {
-        Self {
-            check: finding.check,
-            level: finding.level.name(),
-            said: &finding.message,
-            advice: finding.advice.as_deref(),
+            findings: &diagnosis.findings,
         }
     }
 }

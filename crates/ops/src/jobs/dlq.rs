@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use domain::job::cause::cause;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use store::{Store, StoreError};
 
 /// Dead jobs that died of the same cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CauseGroup {
     pub reason: String,
     /// The error line with numbers, paths and other variable parts masked.

@@ -65,48 +65,22 @@ fn facts(job_facts: ExplainFacts, workers: &[Worker], unkillable: &[UnkillablePr
 
 #[derive(Debug, Serialize)]
 pub struct ExplanationJson<'a> {
-    id: &'a str,
-    state: &'static str,
-    reasons: Vec<ReasonJson<'a>>,
+    id: &'a JobId,
+    state: StateName,
+    reasons: &'a [Reason],
     probable_start: Option<Timestamp>,
     guessed_from: Option<u64>,
-}
-
-#[derive(Debug, Serialize)]
-struct ReasonJson<'a> {
-    code: &'static str,
-    message: &'a str,
-    until: Option<Timestamp>,
-    jobs: Vec<JobStateJson<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct JobStateJson<'a> {
-    id: &'a str,
-    state: &'static str,
 }
 
 impl<'a> From<&'a JobExplanation> for ExplanationJson<'a> {
     fn from(explained: &'a JobExplanation) -> Self {
         let Explanation { reasons, probable_start, estimated_from } = &explained.explanation;
         Self {
-            id: explained.job.id.as_str(),
-            state: explained.job.life.state.name().name(),
-            reasons: reasons.iter().map(ReasonJson::from).collect(),
+            id: &explained.job.id,
+            state: explained.job.life.state.name(),
+            reasons,
             probable_start: *probable_start,
             guessed_from: *estimated_from,
-        }
-    }
-}
-
-impl<'a> From<&'a Reason> for ReasonJson<'a> {
-    fn from(reason: &'a Reason) -> Self {
-        let job = |(id, state): &'a (JobId, StateName)| JobStateJson { id: id.as_str(), state: state.name() };
-        Self {
-            code: reason.code.name(),
-            message: &reason.message,
-            until: reason.until,
-            jobs: reason.jobs.iter().map(job).collect(),
         }
     }
 }

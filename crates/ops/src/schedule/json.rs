@@ -104,33 +104,12 @@ fn in_words(value: &Value) -> String {
     }
 }
 
-#[derive(Debug, Serialize)]
-pub struct RunJson<'a> {
-    id: &'a str,
-    state: &'static str,
-    scheduled_for: Option<Timestamp>,
-    created_at: Timestamp,
-    finished_at: Option<Timestamp>,
-}
-
-impl<'a> From<&'a Run> for RunJson<'a> {
-    fn from(run: &'a Run) -> Self {
-        Self {
-            id: run.id.as_str(),
-            state: run.state.name(),
-            scheduled_for: run.scheduled_for,
-            created_at: run.created_at,
-            finished_at: run.finished_at,
-        }
-    }
-}
-
 /// A schedule with its latest run, for lists.
 #[derive(Debug, Serialize)]
 pub struct ScheduleSummaryJson<'a> {
     #[serde(flatten)]
     pub schedule: ScheduleJson<'a>,
-    pub last_run: Option<RunJson<'a>>,
+    pub last_run: Option<&'a Run>,
 }
 
 /// A schedule with its latest runs, newest first.
@@ -138,5 +117,5 @@ pub struct ScheduleSummaryJson<'a> {
 pub struct ScheduleRecordJson<'a> {
     #[serde(flatten)]
     pub schedule: ScheduleJson<'a>,
-    pub runs: Vec<RunJson<'a>>,
+    pub runs: &'a [Run],
 }

@@ -17,8 +17,8 @@ use crate::rows::verbs::{enqueue, extend, prune, reap};
 use crate::rows::views::orders;
 use crate::transaction::{ReadWork, Verdict, WriteWork};
 use crate::{
-    DeliveryExchangeResult, DeliveryReport, EnqueueError, EnqueueResult, Exchange, ExchangeResult,
-    LeaseRef, LeaseStatus, NewWorker, Notice, Orders, Prunable, PruneResult, PruneStep, Registration, Store,
+    DeliveryExchangeResult, DeliveryReport, EnqueueError, EnqueueResult, Exchange, ExchangeResult, LeaseRef,
+    LeaseStatus, NewWorker, Notice, Orders, Prunable, PruneResult, PruneStep, Registration, Store,
     StoreError, Wake,
 };
 use domain::job::NewJob;

@@ -15,7 +15,6 @@ use crate::verbs::inspect::show;
 use domain::job::life::StateName;
 use ops::jobs::change::{Verb, check_dead};
 use ops::jobs::dlq::group_by_cause;
-use ops::json::CauseJson;
 use store::{JobFilter, Phase, Store};
 
 /// List, retry and purge dead jobs (the dead-letter queue)
@@ -134,7 +133,7 @@ fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -
 fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {
     let groups = group_by_cause(store)?;
     if context.json {
-        return context.print_json(&groups.iter().map(CauseJson::from).collect::<Vec<_>>());
+        return context.print_json(&groups);
     }
     if context.quiet {
         return Ok(());

@@ -14,7 +14,6 @@ use crate::render::text::printable;
 use domain::settings::SettingKey;
 use ops::OpError;
 use ops::config::{Setting, SettingOrigin, get, how_to_repair, list, set, unset_unknown};
-use ops::json::SettingJson;
 use sys::process::user;
 
 /// Show and change settings
@@ -85,7 +84,7 @@ fn change(context: &Context, key: SettingKey, value: Option<&str>) -> Result<(),
     let setting = set(store, key, value, &user::name())?;
     let name = setting.key.name();
     let sentence = format!("{name} is now {}", setting.value);
-    report_change::report_change(context, &ChangeReport { name, json: SettingJson::from(&setting), sentence })
+    report_change::report_change(context, &ChangeReport { name, json: &setting, sentence })
 }
 
 /// Also deletes keys that are not settings, written by another version or program.
@@ -119,7 +118,7 @@ fn warn(context: &Context, settings: &[Setting]) -> Result<(), Failure> {
 
 fn print_value(context: &Context, setting: &Setting) -> Result<(), Failure> {
     if context.json {
-        return context.print_json(&SettingJson::from(setting));
+        return context.print_json(setting);
     }
     if context.quiet {
         return Ok(());
@@ -131,7 +130,7 @@ fn print_value(context: &Context, setting: &Setting) -> Result<(), Failure> {
 
 fn print_all(context: &Context, settings: &[Setting]) -> Result<(), Failure> {
     if context.json {
-        return context.print_json(&settings.iter().map(SettingJson::from).collect::<Vec<_>>());
+        return context.print_json(&settings);
     }
     if context.quiet {
         return Ok(());

@@ -21,10 +21,9 @@ pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let schedules = store.schedules()?;
     if context.json {
-        let listed = schedules.iter().map(|(schedule, run)| ScheduleSummaryJson {
-            schedule: schedule.into(),
-            last_run: run.as_ref().map(Into::into),
-        });
+        let listed = schedules
+            .iter()
+            .map(|(schedule, run)| ScheduleSummaryJson { schedule: schedule.into(), last_run: run.as_ref() });
         return context.print_json(&listed.collect::<Vec<_>>());
     }
     if schedules.is_empty() {

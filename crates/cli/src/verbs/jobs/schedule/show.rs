@@ -12,7 +12,7 @@ use crate::render::text::{ago, moment, printable, rough, state_style};
 use domain::schedule::{NEXT_RUNS, OnMissed, Run, Schedule};
 use domain::values::timestamp::Timestamp;
 use ops::schedule::find;
-use ops::schedule::json::{RunJson, ScheduleRecordJson, description, job_facts};
+use ops::schedule::json::{ScheduleRecordJson, description, job_facts};
 
 /// Show one schedule: its job, its next five and its last ten runs
 #[derive(Debug, clap::Args)]
@@ -29,8 +29,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let (schedule, runs) = find(store, &name)?;
     if context.json {
-        let runs = runs.iter().map(RunJson::from).collect();
-        return context.print_json(&ScheduleRecordJson { schedule: (&schedule).into(), runs });
+        return context.print_json(&ScheduleRecordJson { schedule: (&schedule).into(), runs: &runs });
     }
     if context.quiet {
         return Ok(());
