@@ -11,6 +11,7 @@ use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
 use super::failure::{Exit, Failure};
+use super::render::table::Table;
 use super::root::Global;
 use ops::escape::write_json;
 use ops::home::location;
@@ -115,6 +116,34 @@ impl Context {
         write_json(&mut out, value, self.stdout_is_terminal)?;
         out.write_all(b"\n")?;
         Ok(out.flush()?)
+    }
+
+    /// Prints a result: as JSON, or as `write` does, or not at all.
+    pub(super) fn print(
+        &self,
+        json: &impl Serialize,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        if self.json || self.quiet {
+            return if self.json { self.print_json(json) } else { Ok(()) };
+        }
+        let mut out = self.out();
+        write(&mut out)?;
+        Ok(out.flush()?)
+    }
+
+    /// Prints a list: as JSON, or as a table, or a hint if it is empty.
+    pub(super) fn print_list<'a, J: Serialize + From<&'a T>, T>(
+        &self,
+        items: &'a [T],
+        if_empty: &str,
+        table: impl FnOnce(&'a [T]) -> Table,
+    ) -> Result<(), Failure> {
+        if items.is_empty() && !self.json {
+            return self.hint(if_empty);
+        }
+        let json: Vec<J> = items.iter().filter(|_| self.json).map(J::from).collect();
+        self.print(&json, |out| table(items).write(out, self.width()))
     }
 
     /// Prints a hint on standard error.

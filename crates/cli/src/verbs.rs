@@ -63,7 +63,7 @@ pub(super) const GROUPS: [Group; 6] = [
         heading: Some("Workers and settings"),
         verbs: &[
             &Row("worker", Reference(worker::run)),
-            &Row("queue", Reference(queue::run)),
+            &Row("queue", Value(queue::run)),
             &Row("config", Value(config::run)),
             &Row("hook", Value(hook::run)),
         ],
@@ -111,15 +111,32 @@ pub(super) fn find(name: &str) -> Option<&'static dyn Verb> {
 }
 
 /// A name, and the function that runs the verb, whose first argument says what the command line takes.
-struct Row<A>(&'static str, Run<A>);
+struct Row<A, R>(&'static str, Run<A, R>);
 
-enum Run<A> {
-    Value(fn(A, &Context) -> Result<ExitCode, Failure>),
-    Reference(fn(&A, &Context) -> Result<ExitCode, Failure>),
+enum Run<A, R> {
+    Value(fn(A, &Context) -> Result<R, Failure>),
+    Reference(fn(&A, &Context) -> Result<R, Failure>),
 }
 use Run::{Reference, Value};
 
-impl<A: clap::Args> Verb for Row<A> {
+/// The result of a verb: an exit code, or nothing if success is the only one.
+trait Outcome {
+    fn code(self) -> ExitCode;
+}
+
+impl Outcome for () {
+    fn code(self) -> ExitCode {
+        ExitCode::SUCCESS
+    }
+}
+
+impl Outcome for ExitCode {
+    fn code(self) -> ExitCode {
+        self
+    }
+}
+
+impl<A: clap::Args, R: Outcome> Verb for Row<A, R> {
     fn name(&self) -> &'static str {
         self.0
     }
@@ -131,9 +148,10 @@ impl<A: clap::Args> Verb for Row<A> {
     fn run(&self, mut arguments: ArgMatches, context: &Context) -> Result<ExitCode, Failure> {
         let arguments =
             A::from_arg_matches_mut(&mut arguments).map_err(|error| Failure::from_usage(&error))?;
-        match self.1 {
+        let outcome = match self.1 {
             Value(run) => run(arguments, context),
             Reference(run) => run(&arguments, context),
-        }
+        };
+        outcome.map(Outcome::code)
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstyle::Style;
 
 use super::progress::rate;
-use super::table::{Align, Table, truncate_styled};
+use super::table::{Table, truncate_styled};
 use super::text::{grouped, printable, rough};
 use crate::context::Size;
 use crate::verbs::inspect::status::{has_sum, problem_lines, queue_lines, worker_lines};
@@ -93,8 +93,7 @@ fn head(view: &Snapshot, title: &str) -> String {
 }
 
 fn throughput_lines(view: &Snapshot, width: usize) -> Vec<String> {
-    let mut table =
-        Table::new(&[("THROUGHPUT", Align::Left), ("NOW", Align::Right), ("LAST MINUTE", Align::Right)]);
+    let mut table = Table::new(&["THROUGHPUT", "NOW", "LAST MINUTE"]).with_numbers(&["NOW", "LAST MINUTE"]);
     let cell = |rate: Option<AttemptRate>, count: fn(&AttemptRate) -> u64| {
         rate.map_or_else(|| "–".to_owned(), |rate| frequency(count(&rate), rate.over))
     };
@@ -121,12 +120,7 @@ fn running_lines(view: &Snapshot, width: usize) -> Vec<String> {
     if view.running.is_empty() {
         return Vec::new();
     }
-    let mut table = Table::new(&[
-        ("RUNNING", Align::Left),
-        ("WORKER", Align::Left),
-        ("FOR", Align::Right),
-        ("COMMAND", Align::Left),
-    ]);
+    let mut table = Table::new(&["RUNNING", "WORKER", "FOR", "COMMAND"]).with_numbers(&["FOR"]);
     for (job, lease) in view.running.iter().filter_map(|job| Some((job, job.life.state.lease()?))) {
         table.row(vec![
             job.id.as_str().into(),
@@ -142,12 +136,7 @@ fn retry_lines(view: &Snapshot, width: usize) -> Vec<String> {
     if view.retries.is_empty() {
         return Vec::new();
     }
-    let mut table = Table::new(&[
-        ("NEXT RETRY", Align::Left),
-        ("IN", Align::Right),
-        ("TRIES", Align::Right),
-        ("ERROR", Align::Left),
-    ]);
+    let mut table = Table::new(&["NEXT RETRY", "IN", "TRIES", "ERROR"]).with_numbers(&["IN", "TRIES"]);
     for job in &view.retries {
         let life = &job.life;
         table.row(vec![

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::table::{Align, Cell, Table};
+use super::table::{Cell, Table};
 use super::text::{printable, state_style, when};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -109,16 +109,9 @@ pub(crate) fn print_table(context: &Context, jobs: &[Job], now: Timestamp) -> Re
 }
 
 fn overview() -> Table {
-    Table::new(&[
-        ("ID", Align::Left),
-        ("STATE", Align::Left),
-        ("QUEUE", Align::Left),
-        ("PRIO", Align::Right),
-        ("TRIES", Align::Right),
-        ("WHEN", Align::Left),
-        ("COMMAND", Align::Left),
-    ])
-    .with_optional_columns(&["PRIO", "TRIES", "QUEUE"])
+    Table::new(&["ID", "STATE", "QUEUE", "PRIO", "TRIES", "WHEN", "COMMAND"])
+        .with_numbers(&["PRIO", "TRIES"])
+        .with_optional_columns(&["PRIO", "TRIES", "QUEUE"])
 }
 
 fn row(job: &Job, now: Timestamp) -> Vec<Cell> {
@@ -136,9 +129,9 @@ fn row(job: &Job, now: Timestamp) -> Vec<Cell> {
 
 fn table_of(columns: &[&'static JobField]) -> Table {
     let heads: Vec<String> = columns.iter().map(|(name, _)| name.to_uppercase().replace('_', " ")).collect();
-    let heads: Vec<(&str, Align)> =
-        heads.iter().zip(columns).map(|(head, (name, _))| (head.as_str(), align(name))).collect();
-    Table::new(&heads)
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let numbers = ["PRIORITY", "ATTEMPTS", "MAX RETRIES", "FAILURES", "TIMEOUT MS", "EXIT CODE"];
+    Table::new(&heads).with_numbers(&numbers)
 }
 
 fn row_of(job: &Job, columns: &[&'static JobField]) -> Vec<Cell> {
@@ -150,12 +143,6 @@ fn row_of(job: &Job, columns: &[&'static JobField]) -> Vec<Cell> {
         (_, text) => text.into(),
     });
     cells.collect()
-}
-
-fn align(column: &str) -> Align {
-    let is_number =
-        ["priority", "attempts", "max_retries", "failures", "timeout_ms", "exit_code"].contains(&column);
-    if is_number { Align::Right } else { Align::Left }
 }
 
 fn write_table(

@@ -12,7 +12,7 @@ use super::column_widths::{Column, GAP, fit};
 use super::text::printable;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Align {
+enum Align {
     Left,
     Right,
 }
@@ -50,9 +50,19 @@ const ESC: char = '\u{1b}';
 const RESET: &str = "\u{1b}[0m";
 
 impl Table {
-    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
-        let columns = columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
+    pub(crate) fn new(columns: &[&str]) -> Self {
+        let columns = columns.iter().map(|name| ((*name).to_owned(), Align::Left)).collect();
         Self { columns, optional: Vec::new(), rows: Vec::new(), written: None }
+    }
+
+    /// Aligns these columns to the right.
+    pub(crate) fn with_numbers(mut self, names: &[&str]) -> Self {
+        for (name, align) in &mut self.columns {
+            if names.contains(&name.as_str()) {
+                *align = Align::Right;
+            }
+        }
+        self
     }
 
     /// Leaves out these columns, in this order, if not all fit.
@@ -67,7 +77,7 @@ impl Table {
     }
 
     /// Writes the heading and the rows so that they fit into `width`, see [`fit`].
-    pub(crate) fn write(&self, out: &mut impl Write, width: usize) -> io::Result<()> {
+    pub(crate) fn write(&self, out: &mut (impl Write + ?Sized), width: usize) -> io::Result<()> {
         let widths = fit(&self.measured(), &self.optional, width);
         self.write_row(out, &self.head(), &widths)?;
         self.rows.iter().try_for_each(|row| self.write_row(out, row, &widths))
@@ -75,7 +85,7 @@ impl Table {
 
     /// Writes the rows added so far and drops them, so that a long table is written in parts. On a terminal the first part
     /// sets the width of text columns; elsewhere, where nothing is truncated, a later part widens a column if it needs to.
-    pub(crate) fn write_part(&mut self, out: &mut impl Write, width: usize) -> io::Result<()> {
+    pub(crate) fn write_part(&mut self, out: &mut (impl Write + ?Sized), width: usize) -> io::Result<()> {
         let measured = self.measured();
         let (known, widths) = match self.written.take() {
             None => {
@@ -122,7 +132,12 @@ impl Table {
         self.columns.iter().enumerate().map(measure).collect()
     }
 
-    fn write_row(&self, out: &mut impl Write, row: &[Cell], widths: &[Option<usize>]) -> io::Result<()> {
+    fn write_row(
+        &self,
+        out: &mut (impl Write + ?Sized),
+        row: &[Cell],
+        widths: &[Option<usize>],
+    ) -> io::Result<()> {
         let last = row.len().saturating_sub(1);
         let shown = row.iter().zip(widths).enumerate().filter_map(|(at, (cell, width))| {
             let (_, align) = &self.columns[at];
@@ -192,7 +207,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_the_last_is_truncated() {
-        let mut table = Table::new(&[("ID", Align::Left), ("N", Align::Right), ("COMMAND", Align::Left)]);
+        let mut table = Table::new(&["ID", "N", "COMMAND"]).with_numbers(&["N"]);
         table.row(vec!["a".into(), "10".into(), "echo 漢字 and more than fits".into()]);
         table.row(vec!["long-id".into(), "9".into(), "true".into()]);
         let mut out = Vec::new();
@@ -204,7 +219,7 @@ mod tests {
     #[test]
     fn a_table_written_in_parts_has_one_heading_and_stays_aligned() {
         let parts = |width| {
-            let mut table = Table::new(&[("ID", Align::Left), ("N", Align::Right), ("COMMAND", Align::Left)]);
+            let mut table = Table::new(&["ID", "N", "COMMAND"]).with_numbers(&["N"]);
             let mut out = Vec::new();
             for (id, number, command) in [("a", "1", "true"), ("longer", "22", "sleep 1"), ("b", "3", "true")]
             {

@@ -112,6 +112,12 @@ pub struct ScheduleSummaryJson<'a> {
     pub last_run: Option<&'a Run>,
 }
 
+impl<'a> From<&'a (Schedule, Option<Run>)> for ScheduleSummaryJson<'a> {
+    fn from((schedule, run): &'a (Schedule, Option<Run>)) -> Self {
+        Self { schedule: schedule.into(), last_run: run.as_ref() }
+    }
+}
+
 /// A schedule with its latest runs, newest first.
 #[derive(Debug, Serialize)]
 pub struct ScheduleRecordJson<'a> {

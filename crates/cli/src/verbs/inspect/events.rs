@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::time::Duration;
-use sys::program::ExitCode;
 
 use anstyle::Style;
 use serde::Serialize;
@@ -74,7 +73,7 @@ impl<'a> From<&'a Event> for EventJson<'a> {
     }
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let job = args.job.as_deref().map(|id| resolve_id_to_show(context, id)).transpose()?;
     let now = store.now()?;
@@ -89,7 +88,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     } else if shown.is_empty() && !context.json {
         context.hint("no events")?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Shows new events until the reader closes the output.

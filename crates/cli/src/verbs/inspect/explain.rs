@@ -1,7 +1,6 @@
 //! `queuectl explain`
 
-use std::io::Write;
-use sys::program::ExitCode;
+use std::io::{self, Write};
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -21,23 +20,17 @@ pub(crate) struct Args {
     id: String,
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let explained = explain(store, &resolve_id_to_show(context, &args.id)?)?;
-    if context.json {
-        context.print_json(&ExplanationJson::from(&explained))?;
-    } else if !context.quiet {
-        print(context, &explained)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let width = context.width();
+    context.print(&ExplanationJson::from(&explained), |out| write(out, &explained, width))
 }
 
-fn print(context: &Context, explained: &JobExplanation) -> Result<(), Failure> {
-    let mut out = context.out();
+fn write(out: &mut dyn Write, explained: &JobExplanation, width: usize) -> io::Result<()> {
     let state = explained.job.life.state.name();
     let style = state_style(state);
     writeln!(out, "Job {} is {style}{}{style:#}.", explained.job.id, state.name())?;
-    let width = context.width();
     for reason in &explained.explanation.reasons {
         let marks = std::iter::once("-").chain(std::iter::repeat(" "));
         for (mark, line) in marks.zip(wrap(&printable(&reason.message), width.saturating_sub(2))) {
@@ -47,7 +40,7 @@ fn print(context: &Context, explained: &JobExplanation) -> Result<(), Failure> {
     for line in start(explained).iter().flat_map(|start| wrap(start, width)) {
         writeln!(out, "{line}")?;
     }
-    Ok(out.flush()?)
+    Ok(())
 }
 
 fn start(explained: &JobExplanation) -> Option<String> {

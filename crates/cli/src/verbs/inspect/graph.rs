@@ -1,7 +1,6 @@
 //! `queuectl graph`
 
-use std::io::Write;
-use sys::program::ExitCode;
+use std::io::{self, Write};
 
 use anstyle::Style;
 
@@ -38,33 +37,20 @@ pub(crate) struct Args {
 
 const MAX_JOBS: i128 = 1_000_000;
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let id = resolve_id_to_show(context, &args.id)?;
     let found = context.store()?.graph(&id, args.limit as usize)?;
     let graph = found.ok_or(OpError::NoSuchJob(id))?;
-    if context.json {
-        context.print_json(&GraphJson::from(&graph))?;
-    } else if !context.quiet {
-        print(context, &graph, args.dot)?;
-    }
+    let write = if args.dot { write_dot } else { write_trees };
+    context.print(&GraphJson::from(&graph), |out| write(out, &graph))?;
     if graph.is_cut {
         let shown = jobs(graph.nodes.len() as u64);
         context.hint(&format!("only {shown} are shown; use a larger --limit to see more"))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn print(context: &Context, graph: &Graph, dot: bool) -> Result<(), Failure> {
-    let mut out = context.out();
-    if dot {
-        write_dot(&mut out, graph)?;
-    } else {
-        write_trees(&mut out, graph)?;
-    }
-    Ok(out.flush()?)
-}
-
-fn write_trees(out: &mut impl Write, graph: &Graph) -> Result<(), Failure> {
+fn write_trees(out: &mut dyn Write, graph: &Graph) -> io::Result<()> {
     writeln!(out, "{}", describe(&graph.nodes[0]))?;
     for (direction, heading) in [(Direction::Up, "depends on"), (Direction::Down, "needed by")] {
         let tree = graph.tree(direction);
@@ -105,7 +91,7 @@ fn state_of(node: &Node) -> &'static str {
 }
 
 /// Arrows point in the order of execution. Ids need no escaping: they contain no quotes or backslashes.
-fn write_dot(out: &mut impl Write, graph: &Graph) -> Result<(), Failure> {
+fn write_dot(out: &mut dyn Write, graph: &Graph) -> io::Result<()> {
     writeln!(out, "digraph jobs {{\n  rankdir = LR;\n  node [shape = box, style = filled];")?;
     for node in &graph.nodes {
         let (id, state, color) = (&node.id, state_of(node), color(node.state));

@@ -1,7 +1,5 @@
 //! `queuectl list`
 
-use sys::program::ExitCode;
-
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::{JobFilterArgs, hint_unknown_name, resolve_id};
@@ -47,11 +45,10 @@ pub(crate) struct PageArgs {
     shape: ListFormatArgs,
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let filter = args.filter.filter(context)?;
     show_page(context, &filter, &args.page, nothing(&filter))?;
-    hint_unknown_name(context, &filter)?;
-    Ok(ExitCode::SUCCESS)
+    hint_unknown_name(context, &filter).map(|_| ())
 }
 
 /// Prints one page of the jobs that match the filter, or a hint that there are none.

@@ -1,14 +1,13 @@
 //! `queuectl show`
 
-use std::io::Write;
-use sys::program::ExitCode;
+use std::io::{self, Write};
 
 use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::resolve_id_to_show;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Table};
 use crate::render::text::{moment, printable, rough, state_style};
 use domain::job::life::State;
 use domain::job::outcome::Outcome;
@@ -30,29 +29,22 @@ pub(crate) struct Args {
     id: String,
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let id = resolve_id_to_show(context, &args.id)?;
-    show(context, context.store()?, &id)?;
-    Ok(ExitCode::SUCCESS)
+    show(context, context.store()?, &id)
 }
 
 pub(crate) fn show(context: &Context, store: &dyn Store, id: &JobId) -> Result<(), Failure> {
     let record = store.record(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
-    if context.json {
-        return context.print_json(&RecordJson::from(&record));
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut out = context.out();
     let now = store.now()?;
-    write_facts(&mut out, &record, now)?;
-    write_history(&mut out, &record, now, context.width())?;
-    write_events(&mut out, &record, now, context.width())?;
-    Ok(out.flush()?)
+    context.print(&RecordJson::from(&record), |out| {
+        write_facts(out, &record, now)?;
+        write_history(out, &record, now, context.width())?;
+        write_events(out, &record, now, context.width())
+    })
 }
 
-fn write_facts(out: &mut impl Write, record: &JobRecord, now: Timestamp) -> Result<(), Failure> {
+fn write_facts(out: &mut dyn Write, record: &JobRecord, now: Timestamp) -> io::Result<()> {
     let job = &record.job;
     let (bold, style) = (Style::new().bold(), state_style(job.life.state.name()));
     writeln!(out, "{bold}{}{bold:#}  {style}{}{style:#}", job.id, job.life.state.name().name())?;
@@ -133,29 +125,18 @@ fn list<'a>(items: impl Iterator<Item = &'a str>) -> Option<String> {
     (!items.is_empty()).then(|| items.join(", "))
 }
 
-fn write_history(
-    out: &mut impl Write,
-    record: &JobRecord,
-    now: Timestamp,
-    width: usize,
-) -> Result<(), Failure> {
+fn write_history(out: &mut dyn Write, record: &JobRecord, now: Timestamp, width: usize) -> io::Result<()> {
     if record.history.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&[
-        ("ATTEMPT", Align::Right),
-        ("OUTCOME", Align::Left),
-        ("STARTED", Align::Left),
-        ("TOOK", Align::Right),
-        ("WORKER", Align::Left),
-        ("ERROR", Align::Left),
-    ])
-    .with_optional_columns(&["WORKER", "TOOK"]);
+    let mut table = Table::new(&["ATTEMPT", "OUTCOME", "STARTED", "TOOK", "WORKER", "ERROR"])
+        .with_numbers(&["ATTEMPT", "TOOK"])
+        .with_optional_columns(&["WORKER", "TOOK"]);
     for attempt in &record.history {
         table.row(history_row(attempt, now));
     }
     writeln!(out)?;
-    Ok(table.write(out, width)?)
+    table.write(out, width)
 }
 
 fn history_row(attempt: &Attempt, now: Timestamp) -> Vec<Cell> {
@@ -187,16 +168,11 @@ fn outcome_style(outcome: Outcome) -> Style {
     }
 }
 
-fn write_events(
-    out: &mut impl Write,
-    record: &JobRecord,
-    now: Timestamp,
-    width: usize,
-) -> Result<(), Failure> {
+fn write_events(out: &mut dyn Write, record: &JobRecord, now: Timestamp, width: usize) -> io::Result<()> {
     if record.events.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&[("EVENT", Align::Left), ("BY", Align::Left), ("AT", Align::Left)]);
+    let mut table = Table::new(&["EVENT", "BY", "AT"]);
     for event in &record.events {
         table.row(vec![
             event.event.replace('_', " ").into(),
@@ -205,5 +181,5 @@ fn write_events(
         ]);
     }
     writeln!(out)?;
-    Ok(table.write(out, width)?)
+    table.write(out, width)
 }

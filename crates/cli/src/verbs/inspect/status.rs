@@ -1,15 +1,13 @@
 //! `queuectl status`
 
-use std::io::Write;
 use std::time::Duration;
-use sys::program::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 
 use super::watch;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Table};
 use crate::render::text::{grouped, printable, state_style, wrap};
 use crate::verbs::workers::worker;
 use domain::job::life::StateName;
@@ -41,23 +39,17 @@ pub(crate) struct Args {
 /// A faster refresh would be unreadable.
 const MIN_WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if args.watch {
         return watch::run(args.interval, context);
     }
     let home = context.location()?.home;
     let store = context.store()?;
     let status = status(store, &home)?;
-    if context.json {
-        context.print_json(&StatusJson::from(&status))?;
-    } else if !context.quiet {
-        let mut out = context.out();
-        for line in lines(&status, store.now()?, context.width()) {
-            writeln!(out, "{line}")?;
-        }
-        out.flush()?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let now = store.now()?;
+    context.print(&StatusJson::from(&status), |out| {
+        lines(&status, now, context.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    })
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
@@ -81,9 +73,8 @@ fn lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
 
 /// Queues with their counts, and a total if there are several.
 pub(crate) fn queue_lines(status: &Status, width: usize) -> Vec<String> {
-    let mut columns = vec![("QUEUE", Align::Left)];
-    columns.extend(StateName::ALL.map(|state| (heading(state), Align::Right)));
-    let mut table = Table::new(&columns);
+    let heads = StateName::ALL.map(heading);
+    let mut table = Table::new(&[&["QUEUE"], &heads[..]].concat()).with_numbers(&heads);
     for queue in &status.queues {
         let name = match held_back(queue) {
             Some(how) => Cell::styled(&format!("{} ({how})", queue.name), AnsiColor::Yellow.on_default()),

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
-use sys::program::ExitCode;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
@@ -18,7 +17,7 @@ use ops::status::watch::{Snapshot, Watch};
 use sys::signal::interrupts::{Interrupts, timespec};
 
 /// Shows the status repeatedly until a signal arrives or the reader closes the output.
-pub(crate) fn run(interval: Duration, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(interval: Duration, context: &Context) -> Result<(), Failure> {
     if context.quiet {
         return Err(Failure::usage("--watch cannot be combined with --quiet"));
     }
@@ -31,7 +30,7 @@ pub(crate) fn run(interval: Duration, context: &Context) -> Result<ExitCode, Fai
         let view = watch.snapshot(began.elapsed())?;
         window.show(&view)?;
         if window.pause(interval, &view)? == Pause::Ended {
-            return Ok(ExitCode::SUCCESS);
+            return Ok(());
         }
     }
 }

@@ -4,7 +4,6 @@ pub(crate) mod lines;
 
 use std::io::Write;
 use std::path::PathBuf;
-use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -86,13 +85,13 @@ impl Input {
     }
 }
 
-pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let is_dry_run = args.dry_run;
     let caller = Caller { batch: args.batch.clone(), ..args.caller.caller() };
     let input = resolve(args)?;
     if let (true, Input::Each(path, each)) = (is_dry_run, &input) {
         lines::preview(context, path, LineFormat::Each(each))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let store = context.store()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;
@@ -121,13 +120,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         }
     };
     if count == 0 {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     hint_no_worker(context, store, queue.as_ref())?;
     if let (Some(queue), Some(other)) = (queue, similar_queue) {
         context.hint(&format!("queue `{queue}` is new; did you mean `{other}`?"))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Prints a hint if no worker will run the jobs.
@@ -213,7 +212,7 @@ fn parse_json(json: &str) -> Result<Input, Failure> {
     }
 }
 
-fn print_one(context: &Context, store: &dyn Store, answer: &EnqueueResult) -> Result<(), Failure> {
+pub(crate) fn print_one(context: &Context, store: &dyn Store, answer: &EnqueueResult) -> Result<(), Failure> {
     if context.json {
         let job = find(store, answer.id())?;
         return context.print_json(&EnqueuedJson { job: (&job).into(), existing: !answer.is_created() });

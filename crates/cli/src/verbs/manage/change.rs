@@ -15,7 +15,7 @@ use crate::failure::{Exit, Failure, report};
 use crate::flags::selection::{Selection, hint_no_match};
 use crate::render::list_format::print_table;
 use crate::render::progress::Bar;
-use crate::render::report_change::{ChangeReport, report_change};
+use crate::render::report_change::report_change;
 use crate::render::text::{grouped, jobs, printable};
 use domain::job::Job;
 use domain::values::name::JobId;
@@ -195,7 +195,7 @@ fn print_tally(context: &Context, tally: &Tally, wording: &Wording) -> Result<()
         }
     }
     let sentence = format!("{} {}", jobs(tally.done), wording.participle);
-    report_change(context, &ChangeReport { name: &tally.done.to_string(), json, sentence })
+    report_change(context, &tally.done.to_string(), &json, &sentence)
 }
 
 fn hints(tally: &Tally) -> Vec<String> {

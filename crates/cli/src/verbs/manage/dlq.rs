@@ -1,6 +1,5 @@
 //! `queuectl dlq`
 
-use std::io::Write;
 use sys::program::ExitCode;
 
 use super::change::{ChangeArgs, Wording, change, code_of, find, find_each};
@@ -8,13 +7,14 @@ use super::retry::RETRY;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::{Selection, StatelessFilterArgs, resolve_id_to_show, resolve_ids};
-use crate::render::table::{Align, Table};
+use crate::render::table::Table;
 use crate::render::text::{ago, grouped};
 use crate::verbs::inspect::list::{PageArgs, show_page};
 use crate::verbs::inspect::show;
 use domain::job::life::StateName;
+use domain::values::timestamp::Timestamp;
 use ops::jobs::change::{Verb, check_dead};
-use ops::jobs::dlq::group_by_cause;
+use ops::jobs::dlq::{CauseGroup, group_by_cause};
 use store::{JobFilter, Phase, Store};
 
 /// List, retry and purge dead jobs (the dead-letter queue)
@@ -131,25 +131,13 @@ fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -
 }
 
 fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {
-    let groups = group_by_cause(store)?;
-    if context.json {
-        return context.print_json(&groups);
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    if groups.is_empty() {
-        return context.hint("no dead jobs");
-    }
-    let now = store.now()?;
-    let mut table = Table::new(&[
-        ("JOBS", Align::Right),
-        ("REASON", Align::Left),
-        ("LAST", Align::Left),
-        ("EXAMPLE", Align::Left),
-        ("CAUSE", Align::Left),
-    ]);
-    for group in &groups {
+    let (groups, now) = (group_by_cause(store)?, store.now()?);
+    context.print_list::<&CauseGroup, _>(&groups, "no dead jobs", |groups| group_table(groups, now))
+}
+
+fn group_table(groups: &[CauseGroup], now: Timestamp) -> Table {
+    let mut table = Table::new(&["JOBS", "REASON", "LAST", "EXAMPLE", "CAUSE"]).with_numbers(&["JOBS"]);
+    for group in groups {
         table.row(vec![
             grouped(group.count).into(),
             group.reason.replace('_', " ").into(),
@@ -158,7 +146,5 @@ fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {
             group.cause.as_str().into(),
         ]);
     }
-    let mut out = context.out();
-    table.write(&mut out, context.width())?;
-    Ok(out.flush()?)
+    table
 }

@@ -1,7 +1,5 @@
 //! `queuectl edit`
 
-use sys::program::ExitCode;
-
 use super::change::find;
 use crate::confirm::is_interactive;
 use crate::context::Context;
@@ -10,8 +8,7 @@ use crate::failure::Failure;
 use crate::flags::edit::EditFlags;
 use crate::flags::fixed::FixedFlags;
 use crate::flags::selection::resolve_id;
-use crate::render::report_change;
-use crate::render::report_change::ChangeReport;
+use crate::render::report_change::report_change;
 use domain::job::edit::Edit;
 use domain::values::name::JobId;
 use ops::OpError;
@@ -46,13 +43,12 @@ pub(crate) struct Args {
     fixed: FixedFlags,
 }
 
-pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     args.fixed.refuse().map_err(OpError::from)?;
     let id = resolve_id(context, &args.id)?;
     let requested = requested_edit(context, store, &id, args.flags)?;
-    apply(context, store, &id, &requested, AfterEdit::Keep)?;
-    Ok(ExitCode::SUCCESS)
+    apply(context, store, &id, &requested, AfterEdit::Keep)
 }
 
 /// The changes given as flags, or made in an editor.
@@ -84,8 +80,5 @@ pub(crate) fn apply(
         AfterEdit::Keep => format!("Job {} changed: {}", job.id, requested.fields().join(", ")),
         AfterEdit::Retry => format!("Job {} changed and is pending again", job.id),
     };
-    report_change::report_change(
-        context,
-        &ChangeReport { name: job.id.as_str(), json: JobJson::from(&job), sentence },
-    )
+    report_change(context, job.id.as_str(), &JobJson::from(&job), &sentence)
 }

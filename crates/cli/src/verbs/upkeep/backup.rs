@@ -1,15 +1,14 @@
 //! `queuectl backup`
 
-use std::io::Write;
 use std::path::PathBuf;
-use sys::program::ExitCode;
 
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::progress::Bar;
-use crate::render::text::{printable, rough_size};
+use crate::render::report_change::report_change;
+use crate::render::text::rough_size;
 use ops::upkeep::backup::backup;
 use store::sqlite::Progress;
 use sys::process::user;
@@ -37,7 +36,7 @@ struct BackupJson {
     bytes: u64,
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let mut bar = Bar::new(context, "copying", None);
     let mut progress = |Progress { done, total }: Progress| {
         bar.say(|| format!("copying {} of {}", rough_size(done), rough_size(total)));
@@ -49,16 +48,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         // Not a failure: the backup is complete, and a full disk is a common reason to make one.
         context.hint(&format!("failed to record the backup in the event log ({error})"))?;
     }
-    if context.json {
-        context.print_json(&BackupJson { file, bytes })?;
-    } else if !context.quiet {
-        let mut out = context.out();
-        if context.stdout_is_terminal {
-            writeln!(out, "Backup written to {} ({})", printable(&file), rough_size(bytes))?;
-        } else {
-            writeln!(out, "{file}")?;
-        }
-        out.flush()?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let sentence = format!("Backup written to {file} ({})", rough_size(bytes));
+    report_change(context, &file.clone(), &BackupJson { file, bytes }, &sentence)
 }

@@ -1,7 +1,6 @@
 //! `queuectl completions`
 
 use std::io;
-use sys::program::ExitCode;
 
 use clap_complete::{Shell, generate};
 
@@ -20,9 +19,9 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &Args, _: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, _: &Context) -> Result<(), Failure> {
     let mut script = Vec::new();
     generate(args.shell, &mut whole(), "queuectl", &mut script);
     io::Write::write_all(&mut io::stdout(), &script)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::io::Write;
-use sys::program::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 
@@ -45,7 +44,7 @@ pub(crate) struct Args {
 /// A message is shown while a database of at least this size is read.
 const LARGE_BYTES: u64 = 64 << 20;
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let mut diagnosis = check(args, context);
     let found = diagnosis.contradictions.len();
     let mut repaired = None;
@@ -60,7 +59,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         print(&diagnosis, repaired, context)?;
     }
     if diagnosis.is_ok() {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     Err(Failure::new(exit_of_diagnosis(diagnosis.refusal.as_ref()), error_message(&diagnosis, context)))
 }

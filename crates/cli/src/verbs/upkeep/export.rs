@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::{Selection, SelectionArgs, hint_unknown_name};
 use crate::render::progress::Bar;
-use crate::render::text::{jobs, printable};
+use crate::render::report_change::report_change;
+use crate::render::text::jobs;
 use ops::OpError;
 use ops::upkeep::backup::NewFile;
 use ops::upkeep::export::{Export, Secrets, export};
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     selection: SelectionArgs,
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let secrets = if args.no_env { Secrets::Exclude } else { Secrets::Include };
     let (store, home) = (context.store()?, context.location()?.home);
     let which = if args.selection.is_empty() { None } else { Some(args.selection.resolve(context)?) };
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         // On a terminal, the bar would mix with the lines.
         let mut bar = if context.stdout_is_terminal { None } else { Some(bar(context, &which)?) };
         export(store, &wanted, &mut out, || bar.iter_mut().for_each(|bar| bar.advance(1)))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let file = NewFile::create(&args.file, args.force)?;
     let cannot_make = |source: io::Error| OpError::CannotMake { path: args.file.clone(), source };
@@ -75,8 +75,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         .and_then(|file| file.sync_all())
         .map_err(cannot_make)?;
     file.publish()?;
-    print_result(context, &args.file, count)?;
-    Ok(ExitCode::SUCCESS)
+    print_result(context, &args.file, count)
 }
 
 const BUFFER_BYTES: usize = 64 << 10;
@@ -114,17 +113,6 @@ fn bar(context: &Context, which: &ExportScope<'_>) -> Result<Bar, Failure> {
 
 fn print_result(context: &Context, file: &Path, count: u64) -> Result<(), Failure> {
     let file = file.display().to_string();
-    if context.json {
-        return context.print_json(&serde_json::json!({ "file": file, "jobs": count }));
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut out = context.out();
-    if context.stdout_is_terminal {
-        writeln!(out, "{} exported to {}", jobs(count), printable(&file))?;
-    } else {
-        writeln!(out, "{file}")?;
-    }
-    Ok(out.flush()?)
+    let json = serde_json::json!({ "file": file, "jobs": count });
+    report_change(context, &file, &json, &format!("{} exported to {file}", jobs(count)))
 }

@@ -1,15 +1,15 @@
 //! `queuectl import`
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
-use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::progress::Bar;
+use crate::render::report_change::report_change;
 use crate::render::text::jobs;
 use ops::OpError;
 use ops::upkeep::import::{Import, Step, import};
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     if_absent: bool,
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let (store, home) = (context.store()?, context.location()?.home);
     let input: Box<dyn BufRead> = if args.file == Path::new("-") {
         Box::new(io::stdin().lock())
@@ -65,8 +65,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
             }
         })
     })?;
-    print_result(context, &imported)?;
-    Ok(ExitCode::SUCCESS)
+    print_result(context, &imported)
 }
 
 /// The progress bars: first while jobs are checked, then while they are stored.
@@ -94,17 +93,8 @@ impl Bars {
 
 fn print_result(context: &Context, imported: &ImportSummary) -> Result<(), Failure> {
     let skipped = imported.skipped.len() as u64;
-    if context.json {
-        return context.print_json(&serde_json::json!({ "jobs": imported.jobs, "skipped": skipped }));
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut out = context.out();
-    match (context.stdout_is_terminal, skipped) {
-        (false, _) => writeln!(out, "{}", imported.jobs)?,
-        (true, 0) => writeln!(out, "{} imported", jobs(imported.jobs))?,
-        (true, skipped) => writeln!(out, "{} imported, {} skipped", jobs(imported.jobs), jobs(skipped))?,
-    }
-    Ok(out.flush()?)
+    let json = serde_json::json!({ "jobs": imported.jobs, "skipped": skipped });
+    let skipped = if skipped == 0 { String::new() } else { format!(", {} skipped", jobs(skipped)) };
+    let sentence = format!("{} imported{skipped}", jobs(imported.jobs));
+    report_change(context, &imported.jobs.to_string(), &json, &sentence)
 }

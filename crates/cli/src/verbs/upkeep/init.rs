@@ -1,14 +1,12 @@
 //! `queuectl init`
 
-use std::io::Write;
 use std::path::PathBuf;
-use sys::program::ExitCode;
 
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::text::printable;
+use crate::render::report_change::report_change;
 use ops::home::init::{InitOutcome, init};
 
 /// Create a queue for this directory
@@ -29,22 +27,13 @@ struct InitJson {
     existing: bool,
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let (home, existing) = match init(&args.folder)? {
         InitOutcome::New(home) => (home, false),
         InitOutcome::Existing(home) => (home, true),
     };
     let home = home.canonicalize().unwrap_or(home).display().to_string();
-    if context.json {
-        context.print_json(&InitJson { home, existing })?;
-    } else if !context.quiet {
-        let mut out = context.out();
-        match (context.stdout_is_terminal, existing) {
-            (false, _) => writeln!(out, "{home}")?,
-            (true, false) => writeln!(out, "Created a queue in {}", printable(&home))?,
-            (true, true) => writeln!(out, "There is already a queue in {}", printable(&home))?,
-        }
-        out.flush()?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let sentence = if existing { "There is already a queue in" } else { "Created a queue in" };
+    let sentence = format!("{sentence} {home}");
+    report_change(context, &home.clone(), &InitJson { home, existing }, &sentence)
 }

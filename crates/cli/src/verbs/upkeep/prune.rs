@@ -1,6 +1,5 @@
 //! `queuectl prune`
 
-use std::io::Write;
 use sys::program::ExitCode;
 
 use serde::Serialize;
@@ -10,6 +9,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::flags::selection::{Selection, SelectionArgs, hint_unknown_name};
 use crate::render::progress::Bar;
+use crate::render::report_change::report_change;
 use crate::render::text::{grouped, jobs};
 use crate::verbs::manage::change::{code_of, find_each};
 use domain::job::Job;
@@ -130,19 +130,9 @@ fn hint_kept_jobs(context: &Context, wanted: &PruneScope, deleted: u64) -> Resul
 
 fn print_summary(context: &Context, deleted: PruneTotals, dry_run: bool) -> Result<(), Failure> {
     let PruneTotals { jobs: count, outputs, events } = deleted;
-    if context.json {
-        return context.print_json(&PruneJson { jobs: count, outputs, events, dry_run });
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut out = context.out();
-    if context.stdout_is_terminal {
-        let verb = if dry_run { "Would delete" } else { "Deleted" };
-        let (jobs, outputs, events) = (jobs(count), grouped(outputs), grouped(events));
-        writeln!(out, "{verb} {jobs}, {outputs} outputs of other jobs, and {events} events")?;
-    } else {
-        writeln!(out, "{count}")?;
-    }
-    Ok(out.flush()?)
+    let json = PruneJson { jobs: count, outputs, events, dry_run };
+    let verb = if dry_run { "Would delete" } else { "Deleted" };
+    let (jobs, outputs, events) = (jobs(count), grouped(outputs), grouped(events));
+    let sentence = format!("{verb} {jobs}, {outputs} outputs of other jobs, and {events} events");
+    report_change(context, &count.to_string(), &json, &sentence)
 }

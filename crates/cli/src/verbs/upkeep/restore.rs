@@ -1,8 +1,6 @@
 //! `queuectl restore`
 
-use std::io::Write;
 use std::path::PathBuf;
-use sys::program::ExitCode;
 
 use serde::Serialize;
 
@@ -10,6 +8,7 @@ use crate::confirm::ask;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::progress::Bar;
+use crate::render::report_change::report_change;
 use crate::render::text::{grouped, jobs, printable};
 use ops::OpError;
 use ops::jobs::calling_job::CallingJob;
@@ -42,7 +41,7 @@ struct RestoredJson {
     kept: Option<String>,
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     // Checking and copying may take long for a large queue.
     let mut bar = Bar::new(context, "", None);
     bar.say(|| "checking the backup".to_owned());
@@ -62,8 +61,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     bar.say(|| "replacing the queue".to_owned());
     let restored = ready.commit()?;
     drop(bar);
-    print_result(context, &restored)?;
-    Ok(ExitCode::SUCCESS)
+    print_result(context, &restored)
 }
 
 /// Inside a job, stopping the workers first would not help: one of them runs the job.
@@ -80,19 +78,11 @@ fn hint_inside(context: &Context, error: OpError) -> Failure {
 
 fn print_result(context: &Context, restored: &RestoreSummary) -> Result<(), Failure> {
     let kept = restored.kept.as_ref().map(|path| path.display().to_string());
+    let json = RestoredJson { jobs: restored.jobs, lost: restored.lost, kept: kept.clone() };
+    report_change(context, &restored.jobs.to_string(), &json, &format!("{} restored", jobs(restored.jobs)))?;
     if context.json {
-        return context.print_json(&RestoredJson { jobs: restored.jobs, lost: restored.lost, kept });
-    }
-    if context.quiet {
         return Ok(());
     }
-    let mut out = context.out();
-    if context.stdout_is_terminal {
-        writeln!(out, "{} restored", jobs(restored.jobs))?;
-    } else {
-        writeln!(out, "{}", restored.jobs)?;
-    }
-    out.flush()?;
     if restored.lost > 0 {
         context
             .hint(&format!("{} running when the backup was made and will run again", were(restored.lost)))?;

@@ -1,15 +1,11 @@
 //! `queuectl config`
 
-use std::io::Write;
-use sys::program::ExitCode;
-
-use serde::Serialize;
+use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::report_change;
-use crate::render::report_change::ChangeReport;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::report_change::report_change;
+use crate::render::table::{Cell, Table};
 use crate::render::text::printable;
 use domain::settings::SettingKey;
 use ops::OpError;
@@ -59,24 +55,24 @@ enum ConfigVerb {
     },
 }
 
-pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let parse = |key: &str| key.parse::<SettingKey>().map_err(OpError::from);
     match args.verb {
         ConfigVerb::List => {
             let settings = list(context.store()?)?;
-            print_all(context, &settings)?;
+            context.print_list::<&Setting, _>(&settings, "no settings", table)?;
             warn(context, &settings)?;
         }
         ConfigVerb::Get { key } => {
             let key = parse(&key)?;
             let setting = get(context.store()?, key)?;
-            print_value(context, &setting)?;
+            context.print(&setting, |out| writeln!(out, "{}", printable(&setting.value)))?;
             warn(context, &[setting])?;
         }
         ConfigVerb::Set { key, value } => change(context, parse(&key)?, Some(&value))?,
         ConfigVerb::Unset { key } => unset(context, &key)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn change(context: &Context, key: SettingKey, value: Option<&str>) -> Result<(), Failure> {
@@ -84,7 +80,7 @@ fn change(context: &Context, key: SettingKey, value: Option<&str>) -> Result<(),
     let setting = set(store, key, value, &user::name())?;
     let name = setting.key.name();
     let sentence = format!("{name} is now {}", setting.value);
-    report_change::report_change(context, &ChangeReport { name, json: &setting, sentence })
+    report_change(context, name, &setting, &sentence)
 }
 
 /// Also deletes keys that are not settings, written by another version or program.
@@ -93,18 +89,10 @@ fn unset(context: &Context, typed: &str) -> Result<(), Failure> {
         Ok(key) => change(context, key, None),
         Err(_) if unset_unknown(context.store()?, typed, &user::name())? => {
             let sentence = format!("{typed} deleted (not a setting)");
-            report_change::report_change(
-                context,
-                &ChangeReport { name: typed, json: UnsetJson { key: typed }, sentence },
-            )
+            report_change(context, &printable(typed), &json!({ "key": typed }), &sentence)
         }
         Err(error) => Err(OpError::from(error).into()),
     }
-}
-
-#[derive(Serialize)]
-struct UnsetJson<'a> {
-    key: &'a str,
 }
 
 /// Prints a hint for each value that is not valid.
@@ -116,31 +104,8 @@ fn warn(context: &Context, settings: &[Setting]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_value(context: &Context, setting: &Setting) -> Result<(), Failure> {
-    if context.json {
-        return context.print_json(setting);
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut out = context.out();
-    writeln!(out, "{}", printable(&setting.value))?;
-    Ok(out.flush()?)
-}
-
-fn print_all(context: &Context, settings: &[Setting]) -> Result<(), Failure> {
-    if context.json {
-        return context.print_json(&settings);
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut table = Table::new(&[
-        ("KEY", Align::Left),
-        ("VALUE", Align::Left),
-        ("DEFAULT", Align::Left),
-        ("FROM", Align::Left),
-    ]);
+fn table(settings: &[Setting]) -> Table {
+    let mut table = Table::new(&["KEY", "VALUE", "DEFAULT", "FROM"]);
     for setting in settings {
         let style = match setting.origin {
             SettingOrigin::Default => anstyle::Style::new(),
@@ -153,7 +118,5 @@ fn print_all(context: &Context, settings: &[Setting]) -> Result<(), Failure> {
             setting.origin.name().into(),
         ]);
     }
-    let mut out = context.out();
-    table.write(&mut out, context.width())?;
-    Ok(out.flush()?)
+    table
 }

@@ -1,10 +1,7 @@
-//! `queuectl queue`: one file per verb.
+//! `queuectl queue`: one file for each of its larger verbs.
 
 mod list;
-mod pause;
-pub(crate) mod report;
-mod resume;
-mod set;
+pub(crate) mod set;
 mod verbs;
 
 pub(crate) use verbs::run;

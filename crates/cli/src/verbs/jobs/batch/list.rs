@@ -1,12 +1,12 @@
 //! `queuectl batch list` and `queuectl batch show`
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Table};
 use crate::render::text::{ago, grouped, moment, state_style};
 use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
@@ -19,12 +19,12 @@ pub(super) fn list(context: &Context, limit: usize) -> Result<(), Failure> {
     let mut batches = store.batches(limit.saturating_add(1))?;
     let more = batches.len() > limit;
     batches.truncate(limit);
-    if context.json {
-        context.print_json(&batches.iter().map(BatchJson::from).collect::<Vec<_>>())?;
-    } else if batches.is_empty() && !more {
-        return context.hint("no batches; `queuectl enqueue --batch NAME` creates one");
+    let now = store.now()?;
+    if batches.is_empty() && more {
+        context.print(&[(); 0], |out| table(&[], now).write(out, context.width()))?;
     } else {
-        print_table(context, &batches, store.now()?)?;
+        let if_empty = "no batches; `queuectl enqueue --batch NAME` creates one";
+        context.print_list::<BatchJson<'_>, _>(&batches, if_empty, |batches| table(batches, now))?;
     }
     if more {
         context.hint("there are more; use a larger --limit to see them")?;
@@ -32,21 +32,11 @@ pub(super) fn list(context: &Context, limit: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-fn print_table(context: &Context, batches: &[Batch], now: Timestamp) -> Result<(), Failure> {
-    if context.quiet {
-        return Ok(());
-    }
-    let mut table = Table::new(&[
-        ("NAME", Align::Left),
-        ("JOBS", Align::Right),
-        ("DONE", Align::Right),
-        ("DEAD", Align::Right),
-        ("CANCELLED", Align::Right),
-        ("RUNNING", Align::Right),
-        ("CREATED", Align::Left),
-        ("FINISHED", Align::Left),
-    ])
-    .with_optional_columns(&["CREATED"]);
+fn table(batches: &[Batch], now: Timestamp) -> Table {
+    let mut table =
+        Table::new(&["NAME", "JOBS", "DONE", "DEAD", "CANCELLED", "RUNNING", "CREATED", "FINISHED"])
+            .with_numbers(&["JOBS", "DONE", "DEAD", "CANCELLED", "RUNNING"])
+            .with_optional_columns(&["CREATED"]);
     for batch in batches {
         table.row(vec![
             batch.name.as_str().into(),
@@ -59,9 +49,7 @@ fn print_table(context: &Context, batches: &[Batch], now: Timestamp) -> Result<(
             batch.finished_at.map_or_else(|| "-".to_owned(), |at| ago(at, now)).into(),
         ]);
     }
-    let mut out = context.out();
-    table.write(&mut out, context.width())?;
-    Ok(out.flush()?)
+    table
 }
 
 /// A number in the colour of its state; zero is dimmed.
@@ -72,15 +60,12 @@ fn counted(batch: &Batch, state: StateName) -> Cell {
 }
 
 pub(super) fn show(context: &Context, batch: &Batch) -> Result<(), Failure> {
-    if context.json {
-        return context.print_json(&BatchJson::from(batch));
-    }
-    if context.quiet {
-        return Ok(());
-    }
     let now = context.store()?.now()?;
+    context.print(&BatchJson::from(batch), |out| write_facts(out, batch, now))
+}
+
+fn write_facts(out: &mut dyn Write, batch: &Batch, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
-    let mut out = context.out();
     writeln!(out, "{bold}{}{bold:#}", batch.name)?;
     writeln!(out, "  {:<14}{} of {}", "done", grouped(batch.finished()), grouped(batch.total()))?;
     for (state, count) in &batch.counts {
@@ -91,7 +76,7 @@ pub(super) fn show(context: &Context, batch: &Batch) -> Result<(), Failure> {
     if let Some(at) = batch.finished_at {
         writeln!(out, "  {:<14}{}", "finished", moment(at, now))?;
     }
-    Ok(out.flush()?)
+    Ok(())
 }
 
 /// Names the command that lists the unsuccessful jobs.

@@ -1,10 +1,8 @@
 //! `queuectl schedule list`
 
-use std::io::Write;
-
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Table};
 use crate::render::text::{ago, rough, state_style};
 use domain::schedule::{Run, Schedule};
 use domain::values::timestamp::Timestamp;
@@ -20,34 +18,18 @@ pub(super) struct Args {}
 pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let schedules = store.schedules()?;
-    if context.json {
-        let listed = schedules
-            .iter()
-            .map(|(schedule, run)| ScheduleSummaryJson { schedule: schedule.into(), last_run: run.as_ref() });
-        return context.print_json(&listed.collect::<Vec<_>>());
-    }
-    if schedules.is_empty() {
-        return context.hint("no schedules; `queuectl schedule add --help` shows how to add one");
-    }
-    if context.quiet {
-        return Ok(());
-    }
     let now = store.now()?;
-    let mut table = Table::new(&[
-        ("NAME", Align::Left),
-        ("WHEN", Align::Left),
-        ("ZONE", Align::Left),
-        ("NEXT", Align::Left),
-        ("LAST", Align::Left),
-        ("PAUSED", Align::Left),
-    ])
-    .with_optional_columns(&["ZONE"]);
-    for (schedule, run) in &schedules {
+    let if_empty = "no schedules; `queuectl schedule add --help` shows how to add one";
+    context.print_list::<ScheduleSummaryJson<'_>, _>(&schedules, if_empty, |schedules| table(schedules, now))
+}
+
+fn table(schedules: &[(Schedule, Option<Run>)], now: Timestamp) -> Table {
+    let mut table =
+        Table::new(&["NAME", "WHEN", "ZONE", "NEXT", "LAST", "PAUSED"]).with_optional_columns(&["ZONE"]);
+    for (schedule, run) in schedules {
         table.row(row(schedule, run.as_ref(), now));
     }
-    let mut out = context.out();
-    table.write(&mut out, context.width())?;
-    Ok(out.flush()?)
+    table
 }
 
 fn row(schedule: &Schedule, run: Option<&Run>, now: Timestamp) -> Vec<Cell> {

@@ -1,13 +1,13 @@
 //! `queuectl schedule show`
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use anstyle::Style;
 
 use super::verbs::ScheduleArg;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Table};
 use crate::render::text::{ago, moment, printable, rough, state_style};
 use domain::schedule::{NEXT_RUNS, OnMissed, Run, Schedule};
 use domain::values::timestamp::Timestamp;
@@ -28,21 +28,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let name = args.schedule.name()?;
     let store = context.store()?;
     let (schedule, runs) = find(store, &name)?;
-    if context.json {
-        return context.print_json(&ScheduleRecordJson { schedule: (&schedule).into(), runs: &runs });
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut out = context.out();
     let now = store.now()?;
-    write_facts(&mut out, &schedule, now)?;
-    write_next(&mut out, &schedule, now)?;
-    write_runs(&mut out, &schedule, &runs, now, context.width())?;
-    Ok(out.flush()?)
+    context.print(&ScheduleRecordJson { schedule: (&schedule).into(), runs: &runs }, |out| {
+        write_facts(out, &schedule, now)?;
+        write_next(out, &schedule, now)?;
+        write_runs(out, &schedule, &runs, now, context.width())
+    })
 }
 
-fn write_facts(out: &mut impl Write, schedule: &Schedule, now: Timestamp) -> Result<(), Failure> {
+fn write_facts(out: &mut dyn Write, schedule: &Schedule, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
     writeln!(out, "{bold}{}{bold:#}  {}", schedule.name, printable(&schedule.when.to_string()))?;
     let about = facts(schedule, now).into_iter().map(|(name, value)| (name.to_owned(), value));
@@ -79,35 +73,30 @@ fn on_missed(schedule: &Schedule) -> String {
     }
 }
 
-fn write_next(out: &mut impl Write, schedule: &Schedule, now: Timestamp) -> Result<(), Failure> {
+fn write_next(out: &mut dyn Write, schedule: &Schedule, now: Timestamp) -> io::Result<()> {
     let next = schedule.next_runs(NEXT_RUNS);
     if next.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&[("NEXT", Align::Left), ("IN", Align::Left)]);
+    let mut table = Table::new(&["NEXT", "IN"]);
     for at in next {
         table.row(vec![schedule.when.shown(at).into(), rough(at.since(now)).into()]);
     }
     writeln!(out)?;
-    Ok(table.write(out, usize::MAX)?)
+    table.write(out, usize::MAX)
 }
 
 fn write_runs(
-    out: &mut impl Write,
+    out: &mut dyn Write,
     schedule: &Schedule,
     runs: &[Run],
     now: Timestamp,
     width: usize,
-) -> Result<(), Failure> {
+) -> io::Result<()> {
     if runs.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&[
-        ("RUN", Align::Left),
-        ("STATE", Align::Left),
-        ("WHEN", Align::Left),
-        ("FOR", Align::Left),
-    ]);
+    let mut table = Table::new(&["RUN", "STATE", "WHEN", "FOR"]);
     for run in runs {
         table.row(vec![
             run.id.as_str().into(),
@@ -117,5 +106,5 @@ fn write_runs(
         ]);
     }
     writeln!(out)?;
-    Ok(table.write(out, width)?)
+    table.write(out, width)
 }

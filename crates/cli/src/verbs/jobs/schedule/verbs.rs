@@ -1,20 +1,15 @@
 //! The verbs of `queuectl schedule`.
 
-use std::io::Write;
-use sys::program::ExitCode;
-
 use super::{add, list, show};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::report_change;
-use crate::render::report_change::ChangeReport;
-use crate::verbs::manage::change::find as find_job;
+use crate::render::report_change::report_change;
+use crate::verbs::jobs::enqueue::print_one;
 use domain::schedule::Schedule;
 use domain::values::name::ScheduleName;
-use ops::json::EnqueuedJson;
 use ops::schedule;
 use ops::schedule::json::ScheduleJson;
-use store::{EnqueueResult, Pause, Store};
+use store::Pause;
 use sys::process::user;
 
 /// Enqueue jobs at fixed times or intervals
@@ -78,7 +73,7 @@ pub(super) fn parse_name(typed: &str) -> Result<ScheduleName, Failure> {
     typed.parse().map_err(|error| Failure::usage(format!("invalid name `{typed}` ({error})")))
 }
 
-pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     match args.verb {
         ScheduleVerb::Add(args) => add::run(*args, context)?,
         ScheduleVerb::List(args) => list::run(&args, context)?,
@@ -103,35 +98,14 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
             let name = arg.name()?;
             let store = context.store()?;
             let enqueued = schedule::run(store, &name, &user::name())?;
-            print_enqueued(context, store, &enqueued)?;
+            print_one(context, store, &enqueued)?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Reports a change to a schedule.
 pub(super) fn report_schedule(context: &Context, schedule: &Schedule, done: &str) -> Result<(), Failure> {
     let name = schedule.name.as_str();
-    let json = ScheduleJson::from(schedule);
-    report_change::report_change(
-        context,
-        &ChangeReport { name, json, sentence: format!("Schedule {name} {done}") },
-    )
-}
-
-fn print_enqueued(context: &Context, store: &dyn Store, enqueued: &EnqueueResult) -> Result<(), Failure> {
-    if context.json {
-        let job = find_job(store, enqueued.id())?;
-        return context.print_json(&EnqueuedJson { job: (&job).into(), existing: !enqueued.is_created() });
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut out = context.out();
-    match (context.stdout_is_terminal, enqueued) {
-        (false, enqueued) => writeln!(out, "{}", enqueued.id())?,
-        (true, EnqueueResult::Created(id)) => writeln!(out, "Job {id} enqueued")?,
-        (true, EnqueueResult::Existing(id)) => writeln!(out, "Job {id} already exists")?,
-    }
-    Ok(out.flush()?)
+    report_change(context, name, &ScheduleJson::from(schedule), &format!("Schedule {name} {done}"))
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Table};
 use crate::render::text::{grouped, printable};
 use proof::campaign::{Campaign, Report};
 use proof::checker::Verdict;
@@ -18,13 +18,7 @@ use proof::promise::Promise;
 /// Prints the results. Returns whether every promise held.
 pub(super) fn show(context: &Context, campaign: &Campaign, reports: &[Report]) -> Result<bool, Failure> {
     let sum = Sum::of(campaign, reports);
-    if context.json {
-        context.print_json(&sum)?;
-    } else if !context.quiet {
-        let mut out = context.out();
-        sum.write(&mut out, context.width())?;
-        out.flush()?;
-    }
+    context.print(&sum, |out| sum.write(out, context.width()))?;
     if !context.json {
         print_violations(context, reports)?;
     }
@@ -93,16 +87,14 @@ impl Sum {
         }
     }
 
-    fn write(&self, out: &mut impl Write, width: usize) -> std::io::Result<()> {
-        let mut done =
-            Table::new(&[("STRIKES", Align::Right), ("TRIALS", Align::Right), ("DAMAGE", Align::Left)]);
+    fn write(&self, out: &mut dyn Write, width: usize) -> std::io::Result<()> {
+        let mut done = Table::new(&["STRIKES", "TRIALS", "DAMAGE"]).with_numbers(&["STRIKES", "TRIALS"]);
         for damage in &self.damage {
             done.row(vec![grouped(damage.strikes).into(), grouped(damage.trials).into(), damage.what.into()]);
         }
         done.write(out, width)?;
         writeln!(out)?;
-        let mut held =
-            Table::new(&[("HELD", Align::Left), ("FACTS", Align::Right), ("PROMISE", Align::Left)]);
+        let mut held = Table::new(&["HELD", "FACTS", "PROMISE"]).with_numbers(&["FACTS"]);
         for promise in &self.promises {
             held.row(promise.row());
         }

@@ -3,13 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use sys::program::ExitCode;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::working_directory;
-use crate::render::report_change;
-use crate::render::report_change::ChangeReport;
+use crate::render::report_change::report_change;
 use domain::hook::{HookError, HookEvent, Secret, Target, Trigger, check_command};
 use domain::job::environment::Environment;
 use domain::text::shell::quote_words;
@@ -65,14 +63,13 @@ pub(super) struct Args {
     words: Vec<String>,
 }
 
-pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let hook = resolve(args)?;
     let store = context.store()?;
     let hook = add(store, &hook, &user::name())?;
     let name = hook.name.as_str();
     let sentence = format!("Hook {name} added; try it with `queuectl hook test {name}`");
-    report_change::report_change(context, &ChangeReport { name, json: &hook, sentence })?;
-    Ok(ExitCode::SUCCESS)
+    report_change(context, name, &hook, &sentence)
 }
 
 fn resolve(args: Args) -> Result<NewHook, Failure> {

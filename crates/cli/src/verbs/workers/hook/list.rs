@@ -1,14 +1,11 @@
 //! `queuectl hook list`
 
-use std::io::Write;
-use sys::program::ExitCode;
-
 use anstyle::{AnsiColor, Style};
 
 use super::show::{target, when};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Table};
 use crate::render::text::grouped;
 use domain::hook::Target;
 use store::Hook;
@@ -18,28 +15,14 @@ use store::Hook;
 #[command(after_help = "Examples:\n  queuectl hook list\n  queuectl hook list --json | jq '.[].pending'")]
 pub(super) struct Args {}
 
-pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
     let hooks = context.store()?.hooks()?;
-    if context.json {
-        context.print_json(&hooks)?;
-    } else if hooks.is_empty() {
-        context.hint("no hooks; `queuectl hook add --help` shows how to add one")?;
-    } else if !context.quiet {
-        let mut out = context.out();
-        table(&hooks).write(&mut out, context.width())?;
-        out.flush()?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let if_empty = "no hooks; `queuectl hook add --help` shows how to add one";
+    context.print_list::<HookJson<'_>, _>(&hooks, if_empty, table)
 }
 
 fn table(hooks: &[Hook]) -> Table {
-    let mut table = Table::new(&[
-        ("HOOK", Align::Left),
-        ("ON", Align::Left),
-        ("PENDING", Align::Right),
-        ("SECRET", Align::Left),
-        ("TARGET", Align::Left),
-    ]);
+    let mut table = Table::new(&["HOOK", "ON", "PENDING", "SECRET", "TARGET"]).with_numbers(&["PENDING"]);
     for hook in hooks {
         let red = AnsiColor::Red.on_default();
         let style = if hook.failing_since.is_some() { red } else { Style::new() };

@@ -1,12 +1,9 @@
 //! `queuectl hook remove`
 
-use sys::program::ExitCode;
-
 use super::show::pending;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::report_change;
-use crate::render::report_change::ChangeReport;
+use crate::render::report_change::report_change;
 use ops::hook::{parse_name, remove};
 use sys::process::user;
 
@@ -19,7 +16,7 @@ pub(super) struct Args {
     name: String,
 }
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let name = parse_name(&args.name)?;
     let hook = remove(context.store()?, &name, &user::name())?;
     let name = hook.name.as_str();
@@ -28,6 +25,5 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         1 => format!("Hook {name} removed with 1 pending event"),
         count => format!("Hook {name} removed with {} pending events", pending(count)),
     };
-    report_change::report_change(context, &ChangeReport { name, json: &hook, sentence })?;
-    Ok(ExitCode::SUCCESS)
+    report_change(context, name, &hook, &sentence)
 }

@@ -1,8 +1,5 @@
 //! `queuectl hook show`
 
-use std::io::Write;
-use sys::program::ExitCode;
-
 use anstyle::Style;
 
 use crate::context::Context;
@@ -24,22 +21,16 @@ pub(super) struct Args {
     name: String,
 }
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let name = parse_name(&args.name)?;
     let store = context.store()?;
     let hook = find(store, &name)?;
-    if context.json {
-        context.print_json(&hook)?;
-    } else if !context.quiet {
-        let now = store.now()?;
-        let (mut out, bold) = (context.out(), Style::new().bold());
+    let (now, bold) = (store.now()?, Style::new().bold());
+    context.print(&hook, |out| {
         writeln!(out, "{bold}{}{bold:#}", hook.name)?;
-        for (name, value) in facts(&hook, now) {
-            writeln!(out, "  {name:<14}{}", printable(&value))?;
-        }
-        out.flush()?;
-    }
-    Ok(ExitCode::SUCCESS)
+        let facts = facts(&hook, now);
+        facts.iter().try_for_each(|(name, value)| writeln!(out, "  {name:<14}{}", printable(value)))
+    })
 }
 
 /// The properties of a hook that are set, the most important first.

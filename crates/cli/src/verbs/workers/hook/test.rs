@@ -1,14 +1,11 @@
 //! `queuectl hook test`
 
-use sys::program::ExitCode;
-
 use rustix::process::Signal;
 use serde::Serialize;
 
 use crate::context::{Context, catch};
 use crate::failure::Failure;
-use crate::render::report_change;
-use crate::render::report_change::ChangeReport;
+use crate::render::report_change::report_change;
 use engine::test_hook;
 use ops::OpError;
 use ops::hook::{find, parse_name, sample};
@@ -33,7 +30,7 @@ struct HookTestJson<'a> {
     delivered: bool,
 }
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let name = parse_name(&args.name)?;
     let store = context.store()?;
     let hook = find(store, &name)?;
@@ -49,6 +46,5 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     let json = HookTestJson { hook: name.as_str(), delivery: &delivery.name, delivered: true };
     let sentence = format!("Hook {name} works: the sample event was delivered");
-    report_change::report_change(context, &ChangeReport { name: name.as_str(), json, sentence })?;
-    Ok(ExitCode::SUCCESS)
+    report_change(context, name.as_str(), &json, &sentence)
 }

@@ -1,7 +1,5 @@
 //! The verbs of `queuectl hook`.
 
-use sys::program::ExitCode;
-
 use super::{add, list, remove, show, test};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -30,7 +28,7 @@ enum HookVerb {
     Remove(remove::Args),
 }
 
-pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     match args.verb {
         HookVerb::Add(args) => add::run(*args, context),
         HookVerb::List(args) => list::run(&args, context),

@@ -1,13 +1,10 @@
 //! `queuectl queue list`
 
-use std::io::Write;
-use sys::program::ExitCode;
-
 use anstyle::{AnsiColor, Style};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Table};
 use crate::render::text::{ago, grouped, rough, state_style};
 use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
@@ -21,33 +18,27 @@ use store::{Pause, Queue};
 )]
 pub(super) struct Args {}
 
-pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let queues = store.queues()?;
-    if context.json {
-        context.print_json(&queues.iter().map(QueueJson::from).collect::<Vec<_>>())?;
-    } else if queues.is_empty() {
-        context.hint("no queues yet; a queue is created when it is first used")?;
-    } else if !context.quiet {
-        let mut out = context.out();
-        table(&queues, store.now()?).write(&mut out, context.width())?;
-        out.flush()?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let now = store.now()?;
+    let if_empty = "no queues yet; a queue is created when it is first used";
+    context.print_list::<QueueJson<'_>, _>(&queues, if_empty, |queues| table(queues, now))
 }
 
 fn table(queues: &[Queue], now: Timestamp) -> Table {
     let mut table = Table::new(&[
-        ("QUEUE", Align::Left),
-        ("RUNNING", Align::Right),
-        ("RATE", Align::Left),
-        ("PENDING", Align::Right),
-        ("FAILED", Align::Right),
-        ("COMPLETED", Align::Right),
-        ("DEAD", Align::Right),
-        ("CANCELLED", Align::Right),
-        ("NOTES", Align::Left),
+        "QUEUE",
+        "RUNNING",
+        "RATE",
+        "PENDING",
+        "FAILED",
+        "COMPLETED",
+        "DEAD",
+        "CANCELLED",
+        "NOTES",
     ])
+    .with_numbers(&["RUNNING", "PENDING", "FAILED", "COMPLETED", "DEAD", "CANCELLED"])
     .with_optional_columns(&["CANCELLED", "COMPLETED"]);
     for queue in queues {
         let count = |state| counted(queue, state);

@@ -1,8 +1,6 @@
 //! `queuectl queue set`
 
-use sys::program::ExitCode;
-
-use super::report::report_queue;
+use super::verbs::report_queue;
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::job::limits::{Limits, LimitsError};
@@ -55,7 +53,7 @@ const NONE: &str = "none";
 /// A higher limit would not limit anything.
 const MAX_CONCURRENCY: u32 = 100_000;
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let update = args.values.to_update();
     if update == QueueUpdate::default() {
         return Err(Failure::usage("no changes given")

@@ -1,10 +1,14 @@
 //! The verbs of `queuectl queue`.
 
-use sys::program::ExitCode;
-
-use super::{list, pause, resume, set};
+use super::{list, set};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render::report_change::report_change;
+use domain::values::name::QueueName;
+use ops::json::QueueJson;
+use ops::queues::{ChangedQueue, pause, resume};
+use store::Pause;
+use sys::process::user;
 
 /// Pause, resume and limit queues
 ///
@@ -23,16 +27,48 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum QueueVerb {
     List(list::Args),
-    Pause(pause::Args),
-    Resume(resume::Args),
+    /// Pause a queue: no job starts; running jobs continue
+    #[command(after_help = "Examples:
+  queuectl queue pause mail
+  queuectl queue pause mail --reason \"the server is down until noon\"")]
+    Pause {
+        /// The queue
+        #[arg(value_name = "QUEUE")]
+        queue: QueueName,
+        /// The reason, shown in `queue list` and `explain`
+        #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        reason: Option<String>,
+    },
+    /// Resume a paused queue
+    #[command(after_help = "Example:\n  queuectl queue resume mail")]
+    Resume {
+        /// The queue
+        #[arg(value_name = "QUEUE")]
+        queue: QueueName,
+    },
     Set(set::Args),
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    match &args.verb {
-        QueueVerb::List(args) => list::run(args, context),
-        QueueVerb::Pause(args) => pause::run(args, context),
-        QueueVerb::Resume(args) => resume::run(args, context),
-        QueueVerb::Set(args) => set::run(args, context),
+pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
+    match args.verb {
+        QueueVerb::List(args) => list::run(&args, context),
+        QueueVerb::Pause { queue, reason } => {
+            let why = Pause { by: user::name(), reason };
+            report_queue(context, &pause(context.store()?, &queue, &why)?, "paused")
+        }
+        QueueVerb::Resume { queue } => {
+            report_queue(context, &resume(context.store()?, &queue, &user::name())?, "resumed")
+        }
+        QueueVerb::Set(args) => set::run(&args, context),
+    }
+}
+
+/// Reports a change to a queue.
+pub(super) fn report_queue(context: &Context, changed: &ChangedQueue, what: &str) -> Result<(), Failure> {
+    let name = changed.queue.name.as_str();
+    report_change(context, name, &QueueJson::from(&changed.queue), &format!("Queue {name} {what}"))?;
+    match &changed.similar_queue {
+        Some(other) => context.hint(&format!("queue `{name}` is new; did you mean `{other}`?")),
+        None => Ok(()),
     }
 }

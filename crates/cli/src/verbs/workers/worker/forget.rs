@@ -1,7 +1,6 @@
 //! `queuectl worker forget`
 
 use std::io::Write;
-use sys::program::ExitCode;
 
 use serde::Serialize;
 
@@ -33,7 +32,7 @@ struct ForgetJson<'a> {
     jobs: Vec<&'a str>,
 }
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let worker: WorkerId =
         args.worker.parse().map_err(|source| OpError::BadId { id: args.worker.clone(), source })?;
     let store = context.store()?;
@@ -59,7 +58,7 @@ fn which(store: &dyn Store, worker: &WorkerId) -> Result<String, Failure> {
     })
 }
 
-fn print_result(worker: &WorkerId, leases: &[LeaseRef], context: &Context) -> Result<ExitCode, Failure> {
+fn print_result(worker: &WorkerId, leases: &[LeaseRef], context: &Context) -> Result<(), Failure> {
     let ids: Vec<&str> = leases.iter().map(|lease| lease.job.as_str()).collect();
     if context.json {
         context.print_json(&ForgetJson { worker: worker.as_str(), jobs: ids })?;
@@ -71,5 +70,5 @@ fn print_result(worker: &WorkerId, leases: &[LeaseRef], context: &Context) -> Re
         out.flush()?;
         writeln!(context.notes(), "Worker {worker} removed, {} released", jobs(ids.len() as u64))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

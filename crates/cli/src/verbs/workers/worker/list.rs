@@ -1,13 +1,10 @@
 //! `queuectl worker list`
 
-use std::io::Write;
-use sys::program::ExitCode;
-
 use anstyle::{AnsiColor, Style};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Align, Cell, Table};
+use crate::render::table::{Cell, Table};
 use crate::render::text::ago;
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
@@ -21,33 +18,19 @@ use store::{ServedJobs, Worker, WorkerState};
 #[command(after_help = "Examples:\n  queuectl worker list\n  queuectl worker list --json | jq -r '.[].pid'")]
 pub(super) struct Args {}
 
-pub(super) fn run(_: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let workers = live_workers(store)?;
-    if context.json {
-        context.print_json(&workers.iter().map(WorkerJson::from).collect::<Vec<_>>())?;
-    } else if workers.is_empty() {
-        context.hint(&format!("no worker is running; {HOW_TO_START_A_WORKER}"))?;
-    } else if !context.quiet {
-        let mut out = context.out();
-        table(&workers, store.now()?).write(&mut out, context.width())?;
-        out.flush()?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let now = store.now()?;
+    let if_empty = format!("no worker is running; {HOW_TO_START_A_WORKER}");
+    context.print_list::<WorkerJson<'_>, _>(&workers, &if_empty, |workers| table(workers, now))
 }
 
 /// A row for each worker.
 pub(crate) fn table(workers: &[Worker], now: Timestamp) -> Table {
-    let mut table = Table::new(&[
-        ("WORKER", Align::Left),
-        ("STATE", Align::Left),
-        ("RUNNING", Align::Right),
-        ("PID", Align::Right),
-        ("STARTED", Align::Left),
-        ("HEARTBEAT", Align::Left),
-        ("QUEUES", Align::Left),
-    ])
-    .with_optional_columns(&["PID", "STARTED", "HEARTBEAT"]);
+    let mut table = Table::new(&["WORKER", "STATE", "RUNNING", "PID", "STARTED", "HEARTBEAT", "QUEUES"])
+        .with_numbers(&["RUNNING", "PID"])
+        .with_optional_columns(&["PID", "STARTED", "HEARTBEAT"]);
     for worker in workers {
         table.row(vec![
             worker.id.as_str().into(),

@@ -1,7 +1,5 @@
 //! `queuectl worker run`
 
-use sys::program::ExitCode;
-
 use super::pool::{PoolArguments, PoolFlags};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -25,7 +23,7 @@ pub(super) struct Args {
     until_empty: bool,
 }
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if args.until_empty {
         refuse_inside(args, context)?;
     }
@@ -38,8 +36,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         echo: !context.quiet,
     };
     let open = || reopen(&location.store);
-    engine::run_supervisor(&pool.into_pool(&location), &open, &mut |_| {})?;
-    Ok(ExitCode::SUCCESS)
+    Ok(engine::run_supervisor(&pool.into_pool(&location), &open, &mut |_| {})?)
 }
 
 /// Refuses a deadlock: workers inside a job would wait for that job's queue to become empty, and the job for them.

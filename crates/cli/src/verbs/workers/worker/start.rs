@@ -1,7 +1,6 @@
 //! `queuectl worker start`
 
 use std::io::Write;
-use sys::program::ExitCode;
 
 use super::pool::{PoolArguments, PoolFlags};
 use crate::context::Context;
@@ -24,7 +23,7 @@ pub(super) struct Args {
     flags: PoolFlags,
 }
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let count = args.flags.count;
     start(context, &PoolArguments { flags: args.flags.clone(), job: None, until_empty: false, echo: false })?;
     if !context.quiet {
@@ -34,7 +33,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if let Some(inside) = CallingJob::find(context.store()?)? {
         context.hint(&format!("they stop when job {}, which started them, ends", inside.job.id))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Starts a worker in the background that serves only this job and exits with it.

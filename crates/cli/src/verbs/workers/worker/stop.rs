@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::time::Duration;
-use sys::program::ExitCode;
 
 use rustix::process::Signal;
 
@@ -53,7 +52,7 @@ const MAX_STOP_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// At most this many running jobs are named in the progress line.
 const MAX_RUNNING_NAMED: usize = 3;
 
-pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let timeout = match args.timeout {
         Some(timeout) => Some(timeout),
@@ -75,14 +74,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     drop(wait_lock);
     print_result(&stopping, &left_waiting, context)?;
     let others = match stopping.others {
-        0 => return Ok(ExitCode::SUCCESS),
+        0 => return Ok(()),
         1 => "1 worker is still running".to_owned(),
         count => format!("{count} workers are still running"),
     };
     context.hint(&format!(
         "{others} in another home or on another machine; `queuectl worker stop --everywhere` stops all"
     ))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Waits until the workers have exited. Returns the workers that it did not wait for, with their jobs: inside a job, those

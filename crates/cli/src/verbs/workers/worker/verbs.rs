@@ -1,7 +1,5 @@
 //! The verbs of `queuectl worker`.
 
-use sys::program::ExitCode;
-
 use super::{forget, list, run as run_verb, start, stop};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -25,7 +23,7 @@ enum WorkerVerb {
     Forget(forget::Args),
 }
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     match &args.verb {
         WorkerVerb::Start(args) => start::run(args, context),
         WorkerVerb::Run(args) => run_verb::run(args, context),
