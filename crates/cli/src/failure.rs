@@ -11,11 +11,11 @@ use super::render::text::{jobs, printable};
 use domain::hook::{HookError, HookEvent};
 use domain::schedule::ScheduleError;
 use domain::settings::{SettingError, SettingKey};
-use domain::values::name::{BatchName, JobId, QueueName};
+use domain::values::name::{JobId, QueueName};
 use engine::EngineError;
 use ops::OpError;
 use ops::config::how_to_repair;
-use ops::error::chain;
+use ops::error::{Named, chain};
 use ops::escape::write_json;
 use ops::home::ownership::{advice, advice_for_found, advice_for_making};
 use proof::ProofError;
@@ -83,8 +83,8 @@ impl Failure {
 
 impl From<OpError> for Failure {
     fn from(error: OpError) -> Self {
-        let (hint, ids) = (hint_for(&error), unacknowledged(&error).to_vec());
-        Self { hint, ids, ..Self::new(exit_of(&error), chain(&error)) }
+        let ((exit, hint), ids) = (judge(&error), unacknowledged(&error).to_vec());
+        Self { hint, ids, ..Self::new(exit, chain(&error)) }
     }
 }
 
@@ -126,112 +126,166 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn exit_of(error: &OpError) -> Exit {
+/// An exit code, and a hint where one helps.
+type Judgement = (Exit, Option<String>);
+
+fn with_hint(exit: Exit, hint: impl Into<String>) -> Judgement {
+    (exit, Some(hint.into()))
+}
+
+fn judge(error: &OpError) -> Judgement {
     match error {
-        OpError::Store(error)
-        | OpError::BadBackup { source: error, .. }
-        | OpError::Import(ImportError::Store(error)) => exit_of_store(error),
-        OpError::Refused(EnqueueRefusal::IdTaken(_))
-        | OpError::Conflict { .. }
-        | OpError::NotDead { .. }
-        | OpError::ScheduleTaken(_)
-        | OpError::HookTaken(_)
-        | OpError::FileExists(_)
-        | OpError::LiveWorkers { .. }
-        | OpError::RestoreUnderWay
-        | OpError::WaitsForItself { .. }
-        | OpError::OnlySlotTaken { .. }
-        | OpError::Import(ImportError::IdTaken(_) | ImportError::KeyTaken { .. }) => Exit::Conflict,
-        OpError::Refused(EnqueueRefusal::UnknownDependency(_))
-        | OpError::NoSuchJob(_)
-        | OpError::NoSuchSchedule { .. }
-        | OpError::NoSuchHook { .. }
-        | OpError::NoSuchBatch { .. }
-        | OpError::Removed(_)
-        | OpError::NoSuchAttempt { .. }
-        | OpError::OutputGone { .. } => Exit::NotFound,
+        OpError::Store(error) => judge_store(error),
+        OpError::BadBackup { source: error, .. } | OpError::Import(ImportError::Store(error)) => {
+            (judge_store(error).0, None)
+        }
+        OpError::BadLine { source, .. } => judge_line(source),
+        OpError::Stopped { line, stored, source } => judge_stop(*line, *stored, source),
+        OpError::PartlyDone { source, .. } => {
+            let exit = judge_store(source).0;
+            // `Unavailable` would promise that nothing was changed.
+            let exit = if matches!(exit, Exit::Unknown | Exit::Corrupt) { exit } else { Exit::Failed };
+            with_hint(exit, "run the same command again to change the rest")
+        }
+        OpError::Unacknowledged { ids, witness, .. } => {
+            with_hint(Exit::Unknown, retry_hint(ids, witness.as_ref()))
+        }
+        OpError::TimedOut { .. } | OpError::BatchTimedOut { .. } => (Exit::TimedOut, None),
+        OpError::UnsuccessfulBatch { name, .. } => with_hint(
+            Exit::Failed,
+            format!("`queuectl list --batch {name} --state dead,cancelled` shows them"),
+        ),
         OpError::Unsuccessful { .. }
-        | OpError::UnsuccessfulBatch { .. }
         | OpError::HookFailed { .. }
         | OpError::LogsNotImported { .. }
-        | OpError::CannotWrite { .. } => Exit::Failed,
-        OpError::PartlyDone { source, .. } => match exit_of_store(source) {
-            exit @ (Exit::Unknown | Exit::Corrupt) => exit,
-            // `Unavailable` would promise that nothing was changed.
-            Exit::Unavailable
-            | Exit::Failed
-            | Exit::Usage
-            | Exit::NotFound
-            | Exit::Conflict
-            | Exit::TimedOut => Exit::Failed,
-        },
-        OpError::Unacknowledged { .. } => Exit::Unknown,
-        OpError::TimedOut { .. } | OpError::BatchTimedOut { .. } => Exit::TimedOut,
-        OpError::Stopped { stored, source, .. } => match exit_of(source) {
-            Exit::Unavailable => Exit::Unavailable,
-            Exit::Unknown => Exit::Unknown,
-            Exit::Corrupt => Exit::Corrupt,
-            Exit::TimedOut => Exit::TimedOut,
-            Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict if *stored == 0 => Exit::Usage,
-            Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict => Exit::Failed,
-        },
-        OpError::BadLine { source, .. } => exit_of(source),
-        OpError::CannotMake { .. }
-        | OpError::CannotReadLog { .. }
-        | OpError::ExposedHome { .. }
-        | OpError::ForeignFolder { .. } => Exit::Unavailable,
-        OpError::DamagedOutput { .. } | OpError::DamagedLog { .. } => Exit::Corrupt,
+        | OpError::CannotWrite { .. } => (Exit::Failed, None),
+        OpError::ExposedHome { home, source } => with_hint(Exit::Unavailable, advice_for_found(home, source)),
+        OpError::ForeignFolder { home, source } => {
+            with_hint(Exit::Unavailable, advice_for_making(home, source))
+        }
+        OpError::CannotMake { .. } | OpError::CannotReadLog { .. } => (Exit::Unavailable, None),
+        OpError::DamagedOutput { .. } | OpError::DamagedLog { .. } => (Exit::Corrupt, None),
+        OpError::NoSuchJob(_) => with_hint(Exit::NotFound, HOW_TO_LIST_JOBS),
+        OpError::NoSuch { what, nearest, .. } => {
+            with_hint(Exit::NotFound, did_you_mean(nearest.as_deref(), how_to_list(*what)))
+        }
+        OpError::NoSuchAttempt { known, .. } => with_hint(Exit::NotFound, attempts(known)),
+        OpError::Refused(EnqueueRefusal::UnknownDependency(_))
+        | OpError::Removed(_)
+        | OpError::OutputGone { .. } => (Exit::NotFound, None),
+        OpError::Refused(EnqueueRefusal::IdTaken(_)) => {
+            with_hint(Exit::Conflict, "--if-absent returns the existing job instead")
+        }
+        OpError::Conflict { id, conflict } => (Exit::Conflict, hint_for_conflict(id, conflict)),
+        OpError::NotDead { id, .. } => with_hint(Exit::Conflict, format!("`queuectl show {id}` shows it")),
+        OpError::ScheduleTaken(_) => {
+            with_hint(Exit::Conflict, "to change it, remove it and add it again; its jobs are kept")
+        }
+        OpError::HookTaken(_) => {
+            with_hint(Exit::Conflict, "choose another name, or remove it first with `queuectl hook remove`")
+        }
+        OpError::FileExists(_) => with_hint(Exit::Conflict, "use --force to replace it"),
+        OpError::LiveWorkers { .. } => with_hint(Exit::Conflict, "stop them first: `queuectl worker stop`"),
+        OpError::WaitsForItself { .. } => with_hint(Exit::Conflict, SELF_WAIT_HINT),
+        OpError::OnlySlotTaken { queue, .. } => with_hint(Exit::Conflict, capacity_hint(queue)),
+        OpError::Import(ImportError::IdTaken(_)) => {
+            with_hint(Exit::Conflict, "--if-absent skips jobs that already exist")
+        }
+        OpError::RestoreUnderWay | OpError::Import(ImportError::KeyTaken { .. }) => (Exit::Conflict, None),
+        OpError::Schedule(error) => (Exit::Usage, hint_for_schedule(error)),
+        OpError::Hook(error) => (Exit::Usage, hint_for_hook(error)),
+        OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
+            with_hint(Exit::Usage, settings(nearest.as_deref()))
+        }
+        OpError::Import(ImportError::Malformed { .. }) => {
+            with_hint(Exit::Usage, "nothing was imported; fix that line or export the queue again")
+        }
+        OpError::NoHome => with_hint(Exit::Usage, "choose a directory with --home"),
         OpError::Request(_)
         | OpError::Json { .. }
         | OpError::Refused(EnqueueRefusal::Cycle(_) | EnqueueRefusal::TooLate)
-        | OpError::BadId { .. }
-        | OpError::BadHookName { .. }
-        | OpError::Hook(_)
+        | OpError::BadName { .. }
         | OpError::Setting(_)
-        | OpError::Schedule(_)
         | OpError::Each(_)
         | OpError::LineTooLong { .. }
         | OpError::CannotRead { .. }
         | OpError::BackupOntoItself(_)
         | OpError::Edit(_)
         | OpError::RelativeFolder
-        | OpError::Import(ImportError::Malformed { .. } | ImportError::Unreadable { .. })
-        | OpError::NoHome
+        | OpError::Import(ImportError::Unreadable { .. })
         | OpError::BadConfigFile { .. }
         | OpError::EmptyStore
         | OpError::UnknownStore
-        | OpError::NoPostgres => Exit::Usage,
+        | OpError::NoPostgres => (Exit::Usage, None),
     }
+}
+
+/// For a refused line of the input, if nothing was stored.
+fn judge_line(source: &OpError) -> Judgement {
+    let judgement = judge(source);
+    if let OpError::Refused(EnqueueRefusal::UnknownDependency(_)) = source {
+        let hint = "a line can depend on earlier lines and on existing jobs, not on later lines";
+        return with_hint(judgement.0, hint);
+    }
+    judgement
+}
+
+/// For the line at which reading the input stopped, after some jobs may have been stored.
+fn judge_stop(line: u64, stored: u64, source: &OpError) -> Judgement {
+    let (of_line, hint) = judge_line(source);
+    let exit = match of_line {
+        Exit::Unavailable | Exit::Unknown | Exit::Corrupt | Exit::TimedOut => of_line,
+        Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict if stored == 0 => Exit::Usage,
+        Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict => Exit::Failed,
+    };
+    if stored == 0 && of_line != Exit::Unknown {
+        return (exit, hint);
+    }
+    if let OpError::Unacknowledged { ids, witness: Some(witness), .. } = source {
+        return with_hint(exit, retry_hint_for_lines(line, ids.len(), witness));
+    }
+    with_hint(
+        exit,
+        "the jobs stored so far are kept; to repeat the whole input safely, give every job an id and use --if-absent",
+    )
 }
 
 /// The exit code of `doctor` when it found an error: that of any other verb if the store cannot be used, else 1.
 pub(super) fn exit_of_diagnosis(refusal: Option<&OpError>) -> Exit {
-    match refusal.map(exit_of) {
-        Some(exit @ (Exit::Unavailable | Exit::Corrupt)) => exit,
-        Some(
-            Exit::Failed | Exit::Usage | Exit::NotFound | Exit::Conflict | Exit::Unknown | Exit::TimedOut,
-        )
-        | None => Exit::Failed,
-    }
+    let exit = refusal.map(|error| judge(error).0);
+    exit.filter(|exit| matches!(exit, Exit::Unavailable | Exit::Corrupt)).unwrap_or(Exit::Failed)
 }
 
-fn exit_of_store(error: &StoreError) -> Exit {
+fn judge_store(error: &StoreError) -> Judgement {
+    let doctor = "`queuectl doctor` shows more";
     match error {
-        StoreError::CannotOpen { .. }
-        | StoreError::Unavailable { .. }
-        | StoreError::Full
-        | StoreError::ReadOnly
-        | StoreError::Busy { .. }
-        | StoreError::Changing
-        | StoreError::Obstacle { .. }
-        | StoreError::NotOwn(_) => Exit::Unavailable,
-        StoreError::OutcomeUnknown { .. } => Exit::Unknown,
-        StoreError::Corrupt { .. }
-        | StoreError::NotAStore { .. }
-        | StoreError::TooNew { .. }
-        | StoreError::BadSetting { .. }
-        | StoreError::Malformed { .. } => Exit::Corrupt,
-        StoreError::NoSuchJob(_) | StoreError::NoSuchWorker(_) => Exit::NotFound,
+        StoreError::NotOwn(refused) => with_hint(Exit::Unavailable, advice(refused)),
+        StoreError::Obstacle { advice, .. } => with_hint(Exit::Unavailable, *advice),
+        StoreError::Full => {
+            with_hint(Exit::Unavailable, "free some space on the disk of the home folder, then try again")
+        }
+        StoreError::Busy { holder: Some(Holder { pid, is_stopped: true, .. }), .. } => {
+            with_hint(Exit::Unavailable, format!("`kill -CONT {pid}` resumes it, `kill -KILL {pid}` ends it"))
+        }
+        StoreError::Busy { .. } => {
+            with_hint(Exit::Unavailable, "`queuectl doctor` shows which process holds the lock")
+        }
+        StoreError::ReadOnly => {
+            with_hint(Exit::Unavailable, "the disk may be mounted read-only; `queuectl doctor` shows more")
+        }
+        StoreError::CannotOpen { .. } | StoreError::Unavailable { .. } | StoreError::Changing => {
+            with_hint(Exit::Unavailable, doctor)
+        }
+        StoreError::OutcomeUnknown { .. } => with_hint(Exit::Unknown, "repeat the command with the same id"),
+        StoreError::TooNew { .. } => {
+            with_hint(Exit::Corrupt, "use the queuectl version that last opened this store, or a newer one")
+        }
+        StoreError::BadSetting { key, .. } => with_hint(Exit::Corrupt, how_to_repair(key)),
+        StoreError::Corrupt { .. } | StoreError::NotAStore { .. } | StoreError::Malformed { .. } => {
+            with_hint(Exit::Corrupt, doctor)
+        }
+        StoreError::NoSuchJob(_) => with_hint(Exit::NotFound, HOW_TO_LIST_JOBS),
+        StoreError::NoSuchWorker(_) => (Exit::NotFound, None),
     }
 }
 
@@ -250,105 +304,27 @@ fn hint_for_conflict(id: &JobId, conflict: &Conflict) -> Option<String> {
 /// For a job that does not exist.
 const HOW_TO_LIST_JOBS: &str = "`queuectl list` shows all jobs";
 
-fn hint_for(error: &OpError) -> Option<String> {
-    let hint = match error {
-        OpError::NoSuchJob(_) => HOW_TO_LIST_JOBS,
-        OpError::NoSuchSchedule { nearest, .. } => {
-            return Some(did_you_mean(nearest.as_deref(), "`queuectl schedule list` shows the schedules"));
-        }
-        OpError::ScheduleTaken(_) => "to change it, remove it and add it again; its jobs are kept",
-        OpError::Schedule(ScheduleError::UnknownZone { nearest, .. }) => {
-            let zones = "time zones have names like Europe/Berlin, America/New_York and UTC";
-            return Some(did_you_mean(nearest.as_deref(), zones));
-        }
-        OpError::NoSuchBatch { nearest, .. } => {
-            return Some(did_you_mean(
-                nearest.as_ref().map(BatchName::as_str),
-                "`queuectl batch list` shows the batches",
-            ));
-        }
-        OpError::UnsuccessfulBatch { name, .. } => {
-            return Some(format!("`queuectl list --batch {name} --state dead,cancelled` shows them"));
-        }
-        OpError::Conflict { id, conflict } => return hint_for_conflict(id, conflict),
-        OpError::NotDead { id, .. } => return Some(format!("`queuectl show {id}` shows it")),
-        OpError::NoSuchAttempt { known, .. } => return Some(attempts(known)),
-        OpError::Unacknowledged { ids, witness, .. } => return Some(retry_hint(ids, witness.as_ref())),
-        OpError::Refused(EnqueueRefusal::IdTaken(_)) => "--if-absent returns the existing job instead",
-        OpError::BadLine { source, .. } | OpError::Stopped { stored: 0, source, .. }
-            if matches!(**source, OpError::Refused(EnqueueRefusal::UnknownDependency(_))) =>
-        {
-            "a line can depend on earlier lines and on existing jobs, not on later lines"
-        }
-        OpError::BadLine { source, .. } => return hint_for(source),
-        OpError::Stopped { stored: 0, source, .. } if exit_of(source) != Exit::Unknown => {
-            return hint_for(source);
-        }
-        OpError::Stopped { line, source, .. } => {
-            if let OpError::Unacknowledged { ids, witness: Some(witness), .. } = &**source {
-                return Some(retry_hint_for_lines(*line, ids.len(), witness));
-            }
-            "the jobs stored so far are kept; to repeat the whole input safely, give every job an id and use --if-absent"
-        }
-        OpError::WaitsForItself { .. } => SELF_WAIT_HINT,
-        OpError::OnlySlotTaken { queue, .. } => return Some(capacity_hint(queue)),
-        OpError::PartlyDone { .. } => "run the same command again to change the rest",
-        OpError::ExposedHome { home, source } => return Some(advice_for_found(home, source)),
-        OpError::ForeignFolder { home, source } => return Some(advice_for_making(home, source)),
-        OpError::Store(error) => return hint_for_store(error),
-        OpError::NoHome => "choose a directory with --home",
-        OpError::Import(ImportError::IdTaken(_)) => "--if-absent skips jobs that already exist",
-        OpError::Import(ImportError::Malformed { .. }) => {
-            "nothing was imported; fix that line or export the queue again"
-        }
-        OpError::FileExists(_) => "use --force to replace it",
-        OpError::LiveWorkers { .. } => "stop them first: `queuectl worker stop`",
-        OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
-            return Some(settings(nearest.as_deref()));
-        }
-        OpError::Hook(HookError::UnknownEvent { nearest, .. }) => return Some(events(nearest.as_deref())),
-        OpError::Hook(HookError::NoThreshold) => "set it with --above N",
-        OpError::NoSuchHook { nearest, .. } => {
-            return Some(did_you_mean(nearest.as_deref(), "`queuectl hook list` shows the hooks"));
-        }
-        OpError::HookTaken(_) => "choose another name, or remove it first with `queuectl hook remove`",
-        OpError::Request(_)
-        | OpError::Json { .. }
-        | OpError::Hook(_)
-        | OpError::BadHookName { .. }
-        | OpError::HookFailed { .. }
-        | OpError::Refused(
-            EnqueueRefusal::UnknownDependency(_) | EnqueueRefusal::Cycle(_) | EnqueueRefusal::TooLate,
-        )
-        | OpError::BadId { .. }
-        | OpError::Removed(_)
-        | OpError::Unsuccessful { .. }
-        | OpError::TimedOut { .. }
-        | OpError::BatchTimedOut { .. }
-        | OpError::OutputGone { .. }
-        | OpError::DamagedOutput { .. }
-        | OpError::DamagedLog { .. }
-        | OpError::CannotReadLog { .. }
-        | OpError::Setting(_)
-        | OpError::Schedule(_)
-        | OpError::Each(_)
-        | OpError::LineTooLong { .. }
-        | OpError::CannotRead { .. }
-        | OpError::CannotMake { .. }
-        | OpError::BackupOntoItself(_)
-        | OpError::Edit(_)
-        | OpError::Import(_)
-        | OpError::LogsNotImported { .. }
-        | OpError::CannotWrite { .. }
-        | OpError::RelativeFolder
-        | OpError::RestoreUnderWay
-        | OpError::BadBackup { .. }
-        | OpError::BadConfigFile { .. }
-        | OpError::EmptyStore
-        | OpError::UnknownStore
-        | OpError::NoPostgres => return None,
-    };
-    Some(hint.to_owned())
+fn how_to_list(what: Named) -> &'static str {
+    match what {
+        Named::Batch => "`queuectl batch list` shows the batches",
+        Named::Schedule => "`queuectl schedule list` shows the schedules",
+        Named::Hook => "`queuectl hook list` shows the hooks",
+    }
+}
+
+fn hint_for_schedule(error: &ScheduleError) -> Option<String> {
+    if let ScheduleError::UnknownZone { nearest, .. } = error {
+        let zones = "time zones have names like Europe/Berlin, America/New_York and UTC";
+        return Some(did_you_mean(nearest.as_deref(), zones));
+    }
+    None
+}
+
+fn hint_for_hook(error: &HookError) -> Option<String> {
+    if let HookError::UnknownEvent { nearest, .. } = error {
+        return Some(events(nearest.as_deref()));
+    }
+    (*error == HookError::NoThreshold).then(|| "set it with --above N".to_owned())
 }
 
 fn did_you_mean(nearest: Option<&str>, otherwise: &str) -> String {
@@ -376,31 +352,6 @@ fn capacity_hint(queue: &QueueName) -> String {
         "use another queue, raise its limit (`queuectl queue set {queue} --concurrency 2`), or enqueue the job without \
          waiting for it"
     )
-}
-
-fn hint_for_store(error: &StoreError) -> Option<String> {
-    let hint = match error {
-        StoreError::NotOwn(refused) => return Some(advice(refused)),
-        StoreError::BadSetting { key, .. } => return Some(how_to_repair(key)),
-        StoreError::OutcomeUnknown { .. } => "repeat the command with the same id",
-        StoreError::TooNew { .. } => "use the queuectl version that last opened this store, or a newer one",
-        StoreError::Obstacle { advice, .. } => advice,
-        StoreError::Full => "free some space on the disk of the home folder, then try again",
-        StoreError::Busy { holder: Some(Holder { pid, is_stopped: true, .. }), .. } => {
-            return Some(format!("`kill -CONT {pid}` resumes it, `kill -KILL {pid}` ends it"));
-        }
-        StoreError::Busy { .. } => "`queuectl doctor` shows which process holds the lock",
-        StoreError::ReadOnly => "the disk may be mounted read-only; `queuectl doctor` shows more",
-        StoreError::CannotOpen { .. }
-        | StoreError::Unavailable { .. }
-        | StoreError::Changing
-        | StoreError::Corrupt { .. }
-        | StoreError::NotAStore { .. }
-        | StoreError::Malformed { .. } => "`queuectl doctor` shows more",
-        StoreError::NoSuchJob(_) => HOW_TO_LIST_JOBS,
-        StoreError::NoSuchWorker(_) => return None,
-    };
-    Some(hint.to_owned())
 }
 
 /// The jobs that may or may not have been stored.

@@ -11,12 +11,23 @@ use domain::job::spec::SpecError;
 use domain::log::LogError;
 use domain::schedule::ScheduleError;
 use domain::settings::SettingError;
+use domain::text::nearest::nearest;
 use domain::values::name::{BatchName, HookName, JobId, NameError, QueueName, ScheduleName};
 use domain::values::span::format_span;
 use store::sqlite::RestoreError;
 use store::transfer::ImportError;
 use store::{Conflict, EnqueueRefusal, StoreError, WriteError};
 use sys::fs::ownership::OwnershipError;
+
+domain::named_enum! {
+    /// A thing that people name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Named {
+        Batch = "batch",
+        Schedule = "schedule",
+        Hook = "hook",
+    }
+}
 
 /// How many unfinished jobs one message names.
 const MAX_UNFINISHED_NAMED: usize = 10;
@@ -44,9 +55,11 @@ pub enum OpError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    #[error("invalid id `{id}`")]
-    BadId {
-        id: String,
+    #[error("invalid {what} `{typed}`")]
+    BadName {
+        /// `id` or `name`.
+        what: &'static str,
+        typed: String,
         #[source]
         source: NameError,
     },
@@ -99,8 +112,8 @@ pub enum OpError {
     },
     #[error("job `{id}` is not dead (it is {})", state.name())]
     NotDead { id: JobId, state: StateName },
-    #[error("there is no batch `{name}`")]
-    NoSuchBatch { name: BatchName, nearest: Option<BatchName> },
+    #[error("there is no {} `{name}`", what.name())]
+    NoSuch { what: Named, name: String, nearest: Option<String> },
     #[error("{count} of the {of} jobs of batch `{name}` did not succeed")]
     UnsuccessfulBatch { name: BatchName, count: u64, of: u64 },
     #[error("{unfinished} of the {of} jobs of batch `{name}` are unfinished after {}", format_span(*after))]
@@ -117,8 +130,6 @@ pub enum OpError {
     Schedule(#[from] ScheduleError),
     #[error("there is already a schedule `{0}`")]
     ScheduleTaken(ScheduleName),
-    #[error("there is no schedule `{name}`")]
-    NoSuchSchedule { name: ScheduleName, nearest: Option<String> },
     #[error("line {line} was refused; nothing was stored")]
     BadLine {
         line: u64,
@@ -148,16 +159,8 @@ pub enum OpError {
         #[source]
         source: std::io::Error,
     },
-    #[error("invalid name `{name}`")]
-    BadHookName {
-        name: String,
-        #[source]
-        source: NameError,
-    },
     #[error("invalid hook")]
     Hook(#[from] HookError),
-    #[error("there is no hook `{name}`")]
-    NoSuchHook { name: HookName, nearest: Option<String> },
     #[error("there is already a hook `{0}`")]
     HookTaken(HookName),
     #[error("hook `{hook}` failed ({why})")]
@@ -249,6 +252,13 @@ impl From<RestoreError> for OpError {
             RestoreError::UnderWay => Self::RestoreUnderWay,
             RestoreError::BadBackup { path, source } => Self::BadBackup { path, source },
         }
+    }
+}
+
+impl OpError {
+    /// The error for a name that is not among the known ones.
+    pub fn no_such<'a>(what: Named, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        Self::NoSuch { what, name: name.to_owned(), nearest: nearest(name, known).map(str::to_owned) }
     }
 }
 

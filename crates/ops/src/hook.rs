@@ -5,12 +5,12 @@ mod sample;
 pub use sample::sample;
 
 use super::OpError;
-use domain::text::nearest::nearest;
+use super::error::Named;
 use domain::values::name::HookName;
 use store::{Hook, NewHook, Store};
 
 pub fn parse_name(typed: &str) -> Result<HookName, OpError> {
-    typed.parse().map_err(|source| OpError::BadHookName { name: typed.to_owned(), source })
+    typed.parse().map_err(|source| OpError::BadName { what: "name", typed: typed.to_owned(), source })
 }
 
 /// Adds a hook and returns it as stored.
@@ -39,6 +39,5 @@ pub fn remove(store: &dyn Store, name: &HookName, by: &str) -> Result<Hook, OpEr
 }
 
 fn no_such(name: &HookName, hooks: &[Hook]) -> OpError {
-    let names = hooks.iter().map(|hook| hook.name.as_str());
-    OpError::NoSuchHook { name: name.clone(), nearest: nearest(name.as_str(), names).map(str::to_owned) }
+    OpError::no_such(Named::Hook, name.as_str(), hooks.iter().map(|hook| hook.name.as_str()))
 }

@@ -5,10 +5,10 @@ pub mod json;
 use std::sync::Arc;
 
 use super::OpError;
+use super::error::Named;
 use super::jobs::enqueue::Caller;
 use domain::job::spec::{JobSpec, Origin};
 use domain::schedule::{Policy, Run, Schedule, ScheduleError, When, check_job, unknown_zone};
-use domain::text::nearest::nearest;
 use domain::values::name::{JobIdSequence, ScheduleName};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
@@ -103,6 +103,6 @@ pub fn run(store: &dyn Store, name: &ScheduleName, by: &str) -> Result<EnqueueRe
 
 fn no_such(store: &dyn Store, name: &ScheduleName) -> Result<OpError, StoreError> {
     let known = store.schedules()?;
-    let nearest = nearest(name.as_str(), known.iter().map(|(schedule, _)| schedule.name.as_str()));
-    Ok(OpError::NoSuchSchedule { name: name.clone(), nearest: nearest.map(str::to_owned) })
+    let names = known.iter().map(|(schedule, _)| schedule.name.as_str());
+    Ok(OpError::no_such(Named::Schedule, name.as_str(), names))
 }

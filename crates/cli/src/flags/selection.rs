@@ -172,7 +172,7 @@ pub(crate) fn resolve_id_to_show(context: &Context, typed: &str) -> Result<JobId
 }
 
 fn parse(typed: &str) -> Result<JobId, Failure> {
-    Ok(typed.parse().map_err(|source| OpError::BadId { id: typed.to_owned(), source })?)
+    Ok(typed.parse().map_err(|source| OpError::BadName { what: "id", typed: typed.to_owned(), source })?)
 }
 
 /// A chosen id may be a prefix of another chosen id: after job `build-1` is deleted, a script that names it must not

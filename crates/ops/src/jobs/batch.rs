@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::OpError;
+use crate::error::Named;
 use domain::job::life::StateName;
 use domain::text::nearest::nearest;
 use domain::values::name::BatchName;
@@ -18,7 +19,11 @@ const NEAREST_AMONG: usize = 1_000;
 pub fn find(store: &dyn Store, name: &BatchName) -> Result<Batch, OpError> {
     match store.batch(name)? {
         Some(batch) => Ok(batch),
-        None => Err(OpError::NoSuchBatch { name: name.clone(), nearest: nearest_to(store, name)? }),
+        None => Err(OpError::no_such(
+            Named::Batch,
+            name.as_str(),
+            nearest_to(store, name)?.iter().map(BatchName::as_str),
+        )),
     }
 }
 

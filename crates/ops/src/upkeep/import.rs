@@ -163,7 +163,11 @@ fn write_logs(
 
 /// `None` if the job has no such attempt.
 fn new_log(store: &dyn Store, home: &Path, part: &LogLine) -> Result<Option<File>, OpError> {
-    let id: JobId = part.job.parse().map_err(|source| OpError::BadId { id: part.job.clone(), source })?;
+    let id: JobId = part.job.parse().map_err(|source| OpError::BadName {
+        what: "id",
+        typed: part.job.clone(),
+        source,
+    })?;
     let Some(job) = store.find(&id)?.filter(|job| part.attempt <= job.life.attempts) else {
         return Ok(None);
     };

@@ -33,8 +33,11 @@ struct ForgetJson<'a> {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let worker: WorkerId =
-        args.worker.parse().map_err(|source| OpError::BadId { id: args.worker.clone(), source })?;
+    let worker: WorkerId = args.worker.parse().map_err(|source| OpError::BadName {
+        what: "id",
+        typed: args.worker.clone(),
+        source,
+    })?;
     let store = context.store()?;
     match forget(store, &worker) {
         Ok(leases) => {
