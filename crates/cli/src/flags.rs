@@ -4,5 +4,6 @@ pub(crate) mod caller;
 pub(crate) mod edit;
 pub(crate) mod fixed;
 pub(crate) mod job;
+pub(crate) mod or_none;
 pub(crate) mod selection;
 pub(crate) mod whole_number;

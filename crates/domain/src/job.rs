@@ -32,7 +32,7 @@ use self::spec::SpecError;
 use super::values::name::{BatchName, JobId, QueueName, ScheduleName, WorkerId};
 use super::values::signal::Signal;
 use super::values::timestamp::Timestamp;
-use crate::json::{read_as_text, text};
+use crate::json::{parse_from, text};
 
 /// A job that is about to be enqueued: validated, with every default filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,22 +66,13 @@ pub enum Start {
     After(Duration),
 }
 
-/// The fate of a job when a dependency is dead or cancelled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnDependencyFailure {
-    #[default]
-    Cancel,
-    Run,
-}
-
-impl OnDependencyFailure {
-    pub const ALL: [Self; 2] = [Self::Cancel, Self::Run];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cancel => "cancel",
-            Self::Run => "run",
-        }
+crate::named_enum! {
+    /// The fate of a job when a dependency is dead or cancelled.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum OnDependencyFailure {
+        #[default]
+        Cancel = "cancel",
+        Run = "run",
     }
 }
 
@@ -89,8 +80,7 @@ impl FromStr for OnDependencyFailure {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let choice = Self::ALL.into_iter().find(|choice| choice.name() == text);
-        choice.ok_or_else(|| SpecError::BadDependencyChoice { typed: text.to_owned() })
+        Self::from_name(text).ok_or_else(|| SpecError::BadDependencyChoice { typed: text.to_owned() })
     }
 }
 
@@ -100,7 +90,7 @@ impl fmt::Display for OnDependencyFailure {
     }
 }
 
-read_as_text!(text: OnDependencyFailure);
+parse_from!(text: OnDependencyFailure);
 
 /// A stored job.
 #[derive(Clone, Debug, PartialEq)]

@@ -38,14 +38,21 @@ macro_rules! read_as_text {
             }
         }
 
+        $crate::json::parse_from!($read: $type);
+    )*};
+}
+
+/// The half of [`read_as_text`] that reads.
+macro_rules! parse_from {
+    ($read:path: $type:ty) => {
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 $crate::json::check($read(deserializer)?.parse())
             }
         }
-    )*};
+    };
 }
-pub(crate) use {read_as_object, read_as_text};
+pub(crate) use {parse_from, read_as_object, read_as_text};
 
 /// A deserializer for a derived struct.
 pub(crate) struct Object<D> {
@@ -116,12 +123,14 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for Fields<M> {
     type Error = M::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, M::Error> {
-        let Some(at) = self.map.next_key_seed(FieldPosition(self.known))? else {
+        let Some(name) = self.map.next_key::<Cow<'_, str>>()? else {
             let is_given =
                 |name: &str| (0..).zip(self.known).any(|(at, field)| *field == name && self.has(at));
             let missing = self.required.filter(|(name, _)| !is_given(name));
             return missing.map_or(Ok(None), |(_, message)| Err(M::Error::custom(message)));
         };
+        let at = self.known.iter().position(|field| *field == name);
+        let at = at.ok_or_else(|| M::Error::custom(unknown_field(&name, self.known)))?;
         self.current = self.known[at];
         if self.has(at) {
             return Err(M::Error::custom(format_args!("field `{}` is given twice", self.current)));
@@ -133,30 +142,6 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for Fields<M> {
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, M::Error> {
         self.map.next_value_seed(seed).map_err(|error| name_field(self.current, error))
-    }
-}
-
-/// Reads a key as the position of its field.
-struct FieldPosition(&'static [&'static str]);
-
-impl<'de> DeserializeSeed<'de> for FieldPosition {
-    type Value = usize;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<usize, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for FieldPosition {
-    type Value = usize;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("the name of a field")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<usize, E> {
-        let at = self.0.iter().position(|field| *field == name);
-        at.ok_or_else(|| E::custom(unknown_field(name, self.0)))
     }
 }
 

@@ -1,9 +1,9 @@
 //! The editable fields of a job as flags.
 
-use std::str::FromStr;
 use std::time::Duration;
 
 use super::job::{parse_backoff, split_variable};
+use super::or_none::{or_none, or_none_with};
 use super::whole_number::whole_number;
 use crate::failure::Failure;
 use domain::job::OnDependencyFailure;
@@ -18,6 +18,7 @@ use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::error::JsonProblem;
+use store::Update;
 
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Changes")]
@@ -45,7 +46,7 @@ pub(crate) struct EditFlags {
     delay: Option<Duration>,
     /// Delay before a retry, as JSON: {"strategy":"fixed","delay":"5s"}; none for the backoff settings
     #[arg(long, value_name = "JSON|none", value_parser = backoff_or_none)]
-    backoff: Option<OrNone<BackoffChoice>>,
+    backoff: Option<Update<BackoffChoice>>,
     /// Working directory, as an absolute path
     #[arg(long, value_name = "DIR")]
     cwd: Option<String>,
@@ -61,13 +62,13 @@ pub(crate) struct EditFlags {
     /// Resource limits: memory=512M,cpu=1.5,pids=100,nice=10,open_files=1024, or the same as JSON; none for those of its
     /// queue or the setting limits
     #[arg(long, value_name = "LIMITS|none", value_parser = or_none::<Limits>)]
-    limits: Option<OrNone<Limits>>,
+    limits: Option<Update<Limits>>,
     /// Retry only after these exit codes: 1,75; none for those of its queue
     #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
-    retry_on: Option<OrNone<ExitCodes>>,
+    retry_on: Option<Update<ExitCodes>>,
     /// Do not retry after these exit codes: 2,64
     #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
-    no_retry_on: Option<OrNone<ExitCodes>>,
+    no_retry_on: Option<Update<ExitCodes>>,
     #[command(flatten)]
     queue_and_tags: QueueAndTagFlags,
 }
@@ -88,18 +89,8 @@ pub(crate) struct QueueAndTagFlags {
     no_tags: bool,
 }
 
-/// A value, or `none` to return to the default.
-#[derive(Clone, Debug, PartialEq)]
-struct OrNone<T>(Option<T>);
-
-const NONE: &str = "none";
-
-fn or_none<T: FromStr>(text: &str) -> Result<OrNone<T>, T::Err> {
-    if text == NONE { Ok(OrNone(None)) } else { text.parse().map(|value| OrNone(Some(value))) }
-}
-
-fn backoff_or_none(text: &str) -> Result<OrNone<BackoffChoice>, JsonProblem> {
-    if text == NONE { Ok(OrNone(None)) } else { parse_backoff(text).map(|choice| OrNone(Some(choice))) }
+fn backoff_or_none(text: &str) -> Result<Update<BackoffChoice>, JsonProblem> {
+    or_none_with(text, parse_backoff)
 }
 
 impl EditFlags {
@@ -135,10 +126,11 @@ impl EditFlags {
 }
 
 /// The value to set; `none` resets the field instead.
-fn or_reset<T>(field: &'static str, value: Option<OrNone<T>>, reset: &mut Vec<&'static str>) -> Option<T> {
-    let OrNone(value) = value?;
-    if value.is_none() {
-        reset.push(field);
+fn or_reset<T>(field: &'static str, value: Option<Update<T>>, reset: &mut Vec<&'static str>) -> Option<T> {
+    match value? {
+        Update::Set(value) => return Some(value),
+        Update::Clear => reset.push(field),
+        Update::Keep => {}
     }
-    value
+    None
 }

@@ -3,13 +3,15 @@
 //! Written here because a hundred lines suffice for colour and for fitting into the terminal, while a crate would pull in
 //! a terminal library.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::column_widths::{Column, GAP, fit};
-use super::text::printable;
+use super::text::{grouped, printable, state_style};
+use domain::job::life::StateName;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Align {
@@ -37,6 +39,13 @@ impl Cell {
     pub(crate) fn styled(text: &str, style: Style) -> Self {
         Self { text: printable(text).into_owned(), style }
     }
+}
+
+/// A number in the colour of its state; zero is dimmed.
+pub(crate) fn counted(counts: &BTreeMap<StateName, u64>, state: StateName) -> Cell {
+    let count = counts.get(&state).copied().unwrap_or(0);
+    let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
+    Cell::styled(&grouped(count), style)
 }
 
 impl<T: AsRef<str>> From<T> for Cell {

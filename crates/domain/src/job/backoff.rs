@@ -6,28 +6,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::json::{check, given, read_as_object, read_as_text, text};
+use crate::json::{check, given, parse_from, read_as_object, text};
 use crate::values::span;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// `delay × base ^ n`
-    Exponential,
-    /// `delay × n`
-    Linear,
-    /// `delay`
-    Fixed,
-}
-
-impl Strategy {
-    pub const ALL: [Self; 3] = [Self::Exponential, Self::Linear, Self::Fixed];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exponential => "exponential",
-            Self::Linear => "linear",
-            Self::Fixed => "fixed",
-        }
+crate::named_enum! {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Strategy {
+        /// `delay × base ^ n`
+        Exponential = "exponential",
+        /// `delay × n`
+        Linear = "linear",
+        /// `delay`
+        Fixed = "fixed",
     }
 }
 
@@ -35,10 +25,7 @@ impl FromStr for Strategy {
     type Err = BackoffError;
 
     fn from_str(text: &str) -> Result<Self, BackoffError> {
-        Self::ALL
-            .into_iter()
-            .find(|strategy| strategy.name() == text)
-            .ok_or_else(|| BackoffError::UnknownStrategy(text.to_owned()))
+        Self::from_name(text).ok_or_else(|| BackoffError::UnknownStrategy(text.to_owned()))
     }
 }
 
@@ -48,7 +35,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-read_as_text!(text: Strategy);
+parse_from!(text: Strategy);
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BackoffError {

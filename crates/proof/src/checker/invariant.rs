@@ -2,68 +2,30 @@
 
 use std::fmt;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Invariant {
-    NoneLost,
-    NoneInvented,
-    Terminal,
-    OneSuccess,
-    StartedOnce,
-    NoOverlap,
-    NoGaps,
-    RealOutcome,
-    NotTooEarly,
-    CancelHolds,
-    WithinLimits,
-    Fenced,
-    NothingLeft,
-    HooksNotified,
-    NoticedSoon,
-    ProblemsReported,
+domain::named_enum! {
+    /// Each is named as in the documentation.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Invariant {
+        NoneLost = "I1",
+        NoneInvented = "I2",
+        Terminal = "I3",
+        OneSuccess = "I4",
+        StartedOnce = "I5",
+        NoOverlap = "I6",
+        NoGaps = "I7",
+        RealOutcome = "I8",
+        NotTooEarly = "I9",
+        CancelHolds = "I10",
+        WithinLimits = "I11",
+        Fenced = "I12",
+        NothingLeft = "I13",
+        HooksNotified = "I14",
+        NoticedSoon = "P4",
+        ProblemsReported = "P5",
+    }
 }
 
 impl Invariant {
-    pub const ALL: [Self; 16] = [
-        Self::NoneLost,
-        Self::NoneInvented,
-        Self::Terminal,
-        Self::OneSuccess,
-        Self::StartedOnce,
-        Self::NoOverlap,
-        Self::NoGaps,
-        Self::RealOutcome,
-        Self::NotTooEarly,
-        Self::CancelHolds,
-        Self::WithinLimits,
-        Self::Fenced,
-        Self::NothingLeft,
-        Self::HooksNotified,
-        Self::NoticedSoon,
-        Self::ProblemsReported,
-    ];
-
-    /// The short name used in the documentation.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::NoneLost => "I1",
-            Self::NoneInvented => "I2",
-            Self::Terminal => "I3",
-            Self::OneSuccess => "I4",
-            Self::StartedOnce => "I5",
-            Self::NoOverlap => "I6",
-            Self::NoGaps => "I7",
-            Self::RealOutcome => "I8",
-            Self::NotTooEarly => "I9",
-            Self::CancelHolds => "I10",
-            Self::WithinLimits => "I11",
-            Self::Fenced => "I12",
-            Self::NothingLeft => "I13",
-            Self::HooksNotified => "I14",
-            Self::NoticedSoon => "P4",
-            Self::ProblemsReported => "P5",
-        }
-    }
-
     /// The invariant in words.
     pub fn description(self) -> &'static str {
         match self {
@@ -89,6 +51,6 @@ impl Invariant {
 
 impl fmt::Display for Invariant {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} ({})", self.code(), self.description())
+        write!(out, "{} ({})", self.name(), self.description())
     }
 }

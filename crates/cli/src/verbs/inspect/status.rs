@@ -7,8 +7,8 @@ use anstyle::{AnsiColor, Style};
 use super::watch;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Cell, Table};
-use crate::render::text::{grouped, printable, state_style, wrap};
+use crate::render::table::{Cell, Table, counted};
+use crate::render::text::{printable, wrap};
 use crate::verbs::workers::worker;
 use domain::job::life::StateName;
 use domain::values::span::{SpanError, parse_span};
@@ -74,23 +74,19 @@ fn lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
 /// Queues with their counts, and a total if there are several.
 pub(crate) fn queue_lines(status: &Status, width: usize) -> Vec<String> {
     let heads = StateName::ALL.map(heading);
+    let row = |name: Cell, counts| {
+        std::iter::once(name).chain(StateName::ALL.map(|state| counted(counts, state))).collect()
+    };
     let mut table = Table::new(&[&["QUEUE"], &heads[..]].concat()).with_numbers(&heads);
     for queue in &status.queues {
         let name = match held_back(queue) {
             Some(how) => Cell::styled(&format!("{} ({how})", queue.name), AnsiColor::Yellow.on_default()),
             None => queue.name.as_str().into(),
         };
-        let count = |state| queue.counts.get(&state).copied().unwrap_or(0);
-        table.row(
-            std::iter::once(name).chain(StateName::ALL.map(|state| counted(state, count(state)))).collect(),
-        );
+        table.row(row(name, &queue.counts));
     }
     if has_sum(status) {
-        let count = |state| status.jobs.get(&state).copied().unwrap_or(0);
-        let all = Cell::styled("all queues", Style::new().bold());
-        table.row(
-            std::iter::once(all).chain(StateName::ALL.map(|state| counted(state, count(state)))).collect(),
-        );
+        table.row(row(Cell::styled("all queues", Style::new().bold()), &status.jobs));
     }
     table.lines(width)
 }
@@ -121,12 +117,6 @@ fn heading(state: StateName) -> &'static str {
         StateName::Dead => "DEAD",
         StateName::Cancelled => "CANCELLED",
     }
-}
-
-/// A number in the colour of its state; zero is dimmed.
-fn counted(state: StateName, count: u64) -> Cell {
-    let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
-    Cell::styled(&grouped(count), style)
 }
 
 /// The workers, or a note that there are none, unless a problem already says so.

@@ -6,7 +6,7 @@ use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Cell, Table};
+use crate::render::table::{Table, counted};
 use crate::render::text::{ago, grouped, moment, state_style};
 use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
@@ -42,21 +42,14 @@ fn table(batches: &[Batch], now: Timestamp) -> Table {
             batch.name.as_str().into(),
             grouped(batch.total()).into(),
             grouped(batch.finished()).into(),
-            counted(batch, StateName::Dead),
-            counted(batch, StateName::Cancelled),
-            counted(batch, StateName::Processing),
+            counted(&batch.counts, StateName::Dead),
+            counted(&batch.counts, StateName::Cancelled),
+            counted(&batch.counts, StateName::Processing),
             ago(batch.created_at, now).into(),
             batch.finished_at.map_or_else(|| "-".to_owned(), |at| ago(at, now)).into(),
         ]);
     }
     table
-}
-
-/// A number in the colour of its state; zero is dimmed.
-fn counted(batch: &Batch, state: StateName) -> Cell {
-    let count = batch.counts.get(&state).copied().unwrap_or(0);
-    let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
-    Cell::styled(&grouped(count), style)
 }
 
 pub(super) fn show(context: &Context, batch: &Batch) -> Result<(), Failure> {

@@ -147,7 +147,7 @@ fn count_faults(reports: &[Report]) -> Vec<FaultCount> {
 
 fn violations(report: &Report) -> impl Iterator<Item = ViolationJson> {
     report.verdict.violations.iter().map(|violation| ViolationJson {
-        invariant: violation.invariant.code(),
+        invariant: violation.invariant.name(),
         says: violation.invariant.description(),
         job: violation.job.clone(),
         what: violation.what.clone(),

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Cell, Table};
+use crate::render::table::{Cell, Table, counted};
 use crate::render::text::{ago, grouped, rough, state_style};
 use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
@@ -41,7 +41,7 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
     .with_numbers(&["RUNNING", "PENDING", "FAILED", "COMPLETED", "DEAD", "CANCELLED"])
     .with_optional_columns(&["CANCELLED", "COMPLETED"]);
     for queue in queues {
-        let count = |state| counted(queue, state);
+        let count = |state| counted(&queue.counts, state);
         table.row(vec![
             queue.name.as_str().into(),
             running(queue),
@@ -69,17 +69,10 @@ fn notes(queue: &Queue, now: Timestamp) -> Cell {
     Cell::styled(&notes.join("; "), style)
 }
 
-/// A number in the colour of its state; zero is dimmed.
-fn counted(queue: &Queue, state: StateName) -> Cell {
-    let count = queue.counts.get(&state).copied().unwrap_or(0);
-    let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
-    Cell::styled(&grouped(count), style)
-}
-
 /// The number of running jobs, and the limit.
 fn running(queue: &Queue) -> Cell {
     match queue.concurrency {
-        None => counted(queue, StateName::Processing),
+        None => counted(&queue.counts, StateName::Processing),
         Some(limit) => {
             let text = format!("{}/{}", grouped(queue.running()), grouped(limit.into()));
             Cell::styled(&text, state_style(StateName::Processing))

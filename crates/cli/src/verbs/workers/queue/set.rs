@@ -3,9 +3,10 @@
 use super::verbs::report_queue;
 use crate::context::Context;
 use crate::failure::Failure;
-use domain::job::limits::{Limits, LimitsError};
-use domain::job::retry_rules::{ExitCodes, ExitCodesError};
-use domain::queue::rate::{Rate, RateError};
+use crate::flags::or_none::{or_none, or_none_with};
+use domain::job::limits::Limits;
+use domain::job::retry_rules::ExitCodes;
+use domain::queue::rate::Rate;
 use domain::values::name::QueueName;
 use ops::queues::set;
 use store::{QueueUpdate, Update};
@@ -35,21 +36,19 @@ struct Values {
     #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = parse_concurrency)]
     concurrency: Option<Update<u32>>,
     /// Maximum number of job starts per period: 10/m, 1/s, 5/10s
-    #[arg(long, value_name = "RATE|none", allow_hyphen_values = true, value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE|none", allow_hyphen_values = true, value_parser = or_none::<Rate>)]
     rate: Option<Update<Rate>>,
     /// Resource limits for jobs that set none: memory=512M,pids=100, or the same as JSON
-    #[arg(long, value_name = "LIMITS|none", value_parser = parse_limits)]
+    #[arg(long, value_name = "LIMITS|none", value_parser = or_none::<Limits>)]
     limits: Option<Update<Limits>>,
     /// Retry its jobs only after these exit codes: 1,75
-    #[arg(long, value_name = "CODES|none", value_parser = parse_codes)]
+    #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
     retry_on: Option<Update<ExitCodes>>,
     /// Do not retry its jobs after these exit codes: 2,64
-    #[arg(long, value_name = "CODES|none", value_parser = parse_codes)]
+    #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
     no_retry_on: Option<Update<ExitCodes>>,
 }
 
-/// The value that removes a limit.
-const NONE: &str = "none";
 /// A higher limit would not limit anything.
 const MAX_CONCURRENCY: u32 = 100_000;
 
@@ -76,23 +75,8 @@ impl Values {
 }
 
 fn parse_concurrency(text: &str) -> Result<Update<u32>, String> {
-    if text == NONE {
-        return Ok(Update::Clear);
-    }
-    let limit = text.parse().ok().filter(|limit| (1..=MAX_CONCURRENCY).contains(limit));
-    limit
-        .map(Update::Set)
-        .ok_or_else(|| format!("must be a whole number from 1 to {MAX_CONCURRENCY}, or none"))
-}
-
-fn parse_rate(text: &str) -> Result<Update<Rate>, RateError> {
-    if text == NONE { Ok(Update::Clear) } else { text.parse().map(Update::Set) }
-}
-
-fn parse_limits(text: &str) -> Result<Update<Limits>, LimitsError> {
-    if text == NONE { Ok(Update::Clear) } else { text.parse().map(Update::Set) }
-}
-
-fn parse_codes(text: &str) -> Result<Update<ExitCodes>, ExitCodesError> {
-    if text == NONE { Ok(Update::Clear) } else { text.parse().map(Update::Set) }
+    or_none_with(text, |text| {
+        let limit = text.parse().ok().filter(|limit| (1..=MAX_CONCURRENCY).contains(limit));
+        limit.ok_or_else(|| format!("must be a whole number from 1 to {MAX_CONCURRENCY}, or none"))
+    })
 }
