@@ -22,8 +22,7 @@ use super::values::name::QueueName;
 
 crate::named_enum! {
     /// An event that can trigger a hook.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-    #[serde(rename_all = "snake_case")]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum HookEvent {
         Success = "success",
         Failure = "failure",

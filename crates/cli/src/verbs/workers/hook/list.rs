@@ -18,7 +18,7 @@ pub(super) struct Args {}
 pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
     let hooks = context.store()?.hooks()?;
     let if_empty = "no hooks; `queuectl hook add --help` shows how to add one";
-    context.print_list::<HookJson<'_>, _>(&hooks, if_empty, table)
+    context.print_list::<&Hook, _>(&hooks, if_empty, table)
 }
 
 fn table(hooks: &[Hook]) -> Table {
