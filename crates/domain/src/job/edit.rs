@@ -51,7 +51,7 @@ impl Edit {
     }
 
     /// The difference between a job and its edited description. A field that the description leaves out is reset to its
-    /// default, except the [`KEPT`] ones and the variables, which stay.
+    /// default, except the `KEPT` ones and the variables, which stay.
     pub fn between(job: &Job, mut edited: JobSpec) -> Result<Self, EditError> {
         (edited.max_retries, edited.max_attempts) = (edited.retries()?, None);
         // A delay of zero means no start time.

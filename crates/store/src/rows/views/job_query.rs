@@ -44,7 +44,7 @@ macro_rules! matches_command {
     };
 }
 
-/// A statement along an index, with all conditions that a filter can have. It takes the parameters of [`bindings`].
+/// A statement along an index, with all conditions that a filter can have. It takes the parameters of `bindings`.
 macro_rules! job_query {
     ($along:literal, $order:literal) => {
         concat!(
