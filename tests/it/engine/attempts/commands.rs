@@ -159,7 +159,9 @@ fn the_duration_of_an_attempt_matches_its_start_and_end() {
     home.run(["enqueue", "-q", &json!(jobs).to_string()]).ok();
     Pool::drain(&home, "");
     for at in 0..60 {
-        for attempt in history(&home.show(&format!("j{at}"))) {
+        // A prefetched job that a busy worker gives back was never started.
+        let job = home.show(&format!("j{at}"));
+        for attempt in history(&job).iter().filter(|attempt| attempt["outcome"] != "released") {
             let lasted = millis_between(&attempt["started_at"], &attempt["finished_at"]);
             let took = attempt["duration_ms"].as_i64().expect("a number");
             assert!((lasted - took).abs() <= 5, "{attempt}");
