@@ -211,10 +211,11 @@ impl<'a> Worker<'a> {
             folder: files.folder().to_owned(),
             stop_seen: plan.stop_seen,
         };
+        // A registered worker is up at once: making its control group takes the longest.
+        let context = Arc::new(attempt_context(plan, &files)?);
         let hints = store.listen(&new)?;
         let registered = store.register(&new)?;
         files::remove_stale(files.folder(), store.as_ref())?;
-        let context = Arc::new(attempt_context(plan, &files)?);
         let mut worker = Self {
             deliveries: DeliveryPool::new(&context)
                 .map_err(EngineError::system("failed to create a bell"))?,

@@ -70,7 +70,10 @@ fn fault_41_jobs_that_run_next_to_a_job_that_kills_its_worker_do_not_become_dead
 #[test]
 fn a_supervisor_sleeps_until_the_next_restart_is_due() {
     let crash_home = CrashHome::with_short_leases();
+    crash_home.job("first", "true");
     let pool = crash_home.pool();
+    // A pool that was never up gives up sooner.
+    wait("the pool is up", || crash_home.state("first") == StateName::Completed);
     // After the fifth crash in a row it waits for 1.6 s.
     for _ in 0..5 {
         wait("a worker is up", || !crash_home.workers_of(pool).is_empty());
