@@ -1,4 +1,4 @@
-//! Containment: every command runs in the control group of its slot, and cannot leave it, whatever it does.
+//! Containment: every command runs in the control group of its slot, and without rights over other groups cannot leave it.
 //!
 //! The group says whether a process of an attempt is left, and kills all of them at once. A worker makes a group for itself,
 //! and in it one for each slot. It records the directory in `workers/ID.cgroup` *before* it makes the group, so that other

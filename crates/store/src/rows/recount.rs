@@ -1,5 +1,5 @@
 //! Data that the store keeps redundantly: counters, ready and waiting rows, links, keys and tags all follow from the
-//! jobs. `find` compares them with the jobs in one snapshot, without a write; `mend` rebuilds those that differ, in
+//! jobs. `find` compares them with the jobs in one snapshot, without a write; `repair` rebuilds those that differ, in
 //! short transactions.
 
 mod find;
