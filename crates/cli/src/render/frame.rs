@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstyle::Style;
 
 use super::progress::rate;
-use super::table::{Table, truncate_styled};
+use super::table::{Table, truncate};
 use super::text::{grouped, printable, rough};
 use crate::context::Size;
 use crate::verbs::inspect::status::{has_sum, problem_lines, queue_lines, worker_lines};
@@ -43,7 +43,7 @@ pub(crate) fn compose(view: &Snapshot, title: &str, size: Size) -> Vec<String> {
         }
         lines.extend(section.within(height));
     }
-    lines.iter().map(|line| truncate_styled(line, width)).collect()
+    lines.iter().map(|line| truncate(line, width)).collect()
 }
 
 /// How many lines each section gets: the last sections are dropped until every minimum fits, then the longest ones are

@@ -157,7 +157,7 @@ fn write_table(
         for job in jobs.by_ref().take(ROWS_PER_PART) {
             table.row(row(&job?));
         }
-        table.write_part(&mut out, context.width())?;
+        table.write(&mut out, context.width())?;
     }
     Ok(out.flush()?)
 }

@@ -85,16 +85,10 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Writes the heading and the rows so that they fit into `width`, see [`fit`].
-    pub(crate) fn write(&self, out: &mut (impl Write + ?Sized), width: usize) -> io::Result<()> {
-        let widths = fit(&self.measured(), &self.optional, width);
-        self.write_row(out, &self.head(), &widths)?;
-        self.rows.iter().try_for_each(|row| self.write_row(out, row, &widths))
-    }
-
-    /// Writes the rows added so far and drops them, so that a long table is written in parts. On a terminal the first part
-    /// sets the width of text columns; elsewhere, where nothing is truncated, a later part widens a column if it needs to.
-    pub(crate) fn write_part(&mut self, out: &mut (impl Write + ?Sized), width: usize) -> io::Result<()> {
+    /// Writes the rows added so far so that they fit into `width` (see [`fit`]), and drops them, so that a long table can be
+    /// written in parts. The first part begins with the heading. On a terminal it sets the width of text columns;
+    /// elsewhere, where nothing is truncated, a later part widens a column if it needs to.
+    pub(crate) fn write(&mut self, out: &mut (impl Write + ?Sized), width: usize) -> io::Result<()> {
         let measured = self.measured();
         let (known, widths) = match self.written.take() {
             None => {
@@ -125,8 +119,17 @@ impl Table {
         self.columns.iter().map(|(name, _)| Cell::styled(name, Style::new().bold())).collect()
     }
 
+    /// Writes an empty line and the table; nothing if it has no rows.
+    pub(crate) fn write_section(mut self, out: &mut dyn Write, width: usize) -> io::Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+        self.write(out, width)
+    }
+
     /// The lines that [`Table::write`] would write.
-    pub(crate) fn lines(&self, width: usize) -> Vec<String> {
+    pub(crate) fn lines(mut self, width: usize) -> Vec<String> {
         let mut text = Vec::new();
         self.write(&mut text, width).expect("writing to a Vec does not fail");
         String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
@@ -166,28 +169,9 @@ impl Table {
     }
 }
 
-/// As much of the text as fits, with an ellipsis if something is missing.
-pub(crate) fn truncate(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut kept = String::new();
-    let mut room = width.saturating_sub(1);
-    for character in text.chars() {
-        let taken = character.width().unwrap_or(0);
-        if taken > room {
-            break;
-        }
-        room -= taken;
-        kept.push(character);
-    }
-    kept.push('…');
-    kept
-}
-
-/// As [`truncate`], for a line that contains styles.
-pub(crate) fn truncate_styled(line: &str, width: usize) -> String {
-    if anstream::adapter::strip_str(line).to_string().width() <= width {
+/// As much of the text as fits, with an ellipsis if something is missing. Styles take no room.
+pub(crate) fn truncate(line: &str, width: usize) -> String {
+    if line.width() <= width || anstream::adapter::strip_str(line).to_string().width() <= width {
         return line.to_owned();
     }
     let mut kept = String::new();
@@ -234,7 +218,7 @@ mod tests {
             {
                 table.row(vec![id.into(), number.into(), command.into()]);
                 let mut plain = anstream::StripStream::new(&mut out);
-                table.write_part(&mut plain, width).expect("writing to a Vec does not fail");
+                table.write(&mut plain, width).expect("writing to a Vec does not fail");
             }
             String::from_utf8(out).expect("text")
         };
@@ -248,9 +232,9 @@ mod tests {
     fn a_styled_line_is_truncated_by_its_visible_width() {
         let red = anstyle::AnsiColor::Red.on_default();
         let line = format!("{red}漢字{red:#} and more");
-        assert_eq!(truncate_styled(&line, 13), line);
-        assert_eq!(truncate_styled(&line, 8), format!("{red}漢字{red:#} an…{RESET}"));
-        assert_eq!(truncate_styled(&line, 2), format!("{red}…{RESET}"));
-        assert_eq!(truncate_styled("plain", 3), "pl…");
+        assert_eq!(truncate(&line, 13), line);
+        assert_eq!(truncate(&line, 8), format!("{red}漢字{red:#} an…{RESET}"));
+        assert_eq!(truncate(&line, 2), format!("{red}…{RESET}"));
+        assert_eq!(truncate("plain", 3), "pl…");
     }
 }

@@ -126,17 +126,13 @@ fn list<'a>(items: impl Iterator<Item = &'a str>) -> Option<String> {
 }
 
 fn write_history(out: &mut dyn Write, record: &JobRecord, now: Timestamp, width: usize) -> io::Result<()> {
-    if record.history.is_empty() {
-        return Ok(());
-    }
     let mut table = Table::new(&["ATTEMPT", "OUTCOME", "STARTED", "TOOK", "WORKER", "ERROR"])
         .with_numbers(&["ATTEMPT", "TOOK"])
         .with_optional_columns(&["WORKER", "TOOK"]);
     for attempt in &record.history {
         table.row(history_row(attempt, now));
     }
-    writeln!(out)?;
-    table.write(out, width)
+    table.write_section(out, width)
 }
 
 fn history_row(attempt: &Attempt, now: Timestamp) -> Vec<Cell> {
@@ -169,9 +165,6 @@ fn outcome_style(outcome: Outcome) -> Style {
 }
 
 fn write_events(out: &mut dyn Write, record: &JobRecord, now: Timestamp, width: usize) -> io::Result<()> {
-    if record.events.is_empty() {
-        return Ok(());
-    }
     let mut table = Table::new(&["EVENT", "BY", "AT"]);
     for event in &record.events {
         table.row(vec![
@@ -180,6 +173,5 @@ fn write_events(out: &mut dyn Write, record: &JobRecord, now: Timestamp, width: 
             moment(event.at, now).into(),
         ]);
     }
-    writeln!(out)?;
-    table.write(out, width)
+    table.write_section(out, width)
 }

@@ -74,16 +74,11 @@ fn on_missed(schedule: &Schedule) -> String {
 }
 
 fn write_next(out: &mut dyn Write, schedule: &Schedule, now: Timestamp) -> io::Result<()> {
-    let next = schedule.next_runs(NEXT_RUNS);
-    if next.is_empty() {
-        return Ok(());
-    }
     let mut table = Table::new(&["NEXT", "IN"]);
-    for at in next {
+    for at in schedule.next_runs(NEXT_RUNS) {
         table.row(vec![schedule.when.shown(at).into(), rough(at.since(now)).into()]);
     }
-    writeln!(out)?;
-    table.write(out, usize::MAX)
+    table.write_section(out, usize::MAX)
 }
 
 fn write_runs(
@@ -93,9 +88,6 @@ fn write_runs(
     now: Timestamp,
     width: usize,
 ) -> io::Result<()> {
-    if runs.is_empty() {
-        return Ok(());
-    }
     let mut table = Table::new(&["RUN", "STATE", "WHEN", "FOR"]);
     for run in runs {
         table.row(vec![
@@ -105,6 +97,5 @@ fn write_runs(
             run.scheduled_for.map_or_else(|| "manual".to_owned(), |at| schedule.when.shown(at)).into(),
         ]);
     }
-    writeln!(out)?;
-    table.write(out, width)
+    table.write_section(out, width)
 }
