@@ -162,6 +162,12 @@ pub(super) fn catch(signals: &[Signal]) -> Result<Interrupts, Failure> {
         .map_err(|error| Failure::new(Exit::Failed, format!("failed to catch signals ({error})")))
 }
 
+/// Writes a value as JSON on one line.
+pub(super) fn write_json_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    write_json(out, value, false)?;
+    out.write_all(b"\n")
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) columns: usize,

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::rows::keys::{EnvironmentKey, JobSeq};
 use crate::rows::tables::{duties, events};
 use crate::rows::tx::Effects;
@@ -168,9 +170,10 @@ pub struct ExplainFacts {
 }
 
 /// An entry of the event log.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Event {
     /// Its position in the event log.
+    #[serde(skip)]
     pub number: u64,
     pub at: Timestamp,
     pub event: String,

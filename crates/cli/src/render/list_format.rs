@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use super::table::{Cell, Table};
 use super::text::{printable, state_style, when};
-use crate::context::Context;
+use crate::context::{Context, write_json_line};
 use crate::failure::{Exit, Failure};
 use domain::job::Job;
 use domain::job::json::{FIELDS, JobField};
 use domain::values::timestamp::Timestamp;
-use ops::escape::{write_json, write_json_array};
+use ops::escape::write_json_array;
 use ops::jobs::columns::{Fields, parse_column};
 use ops::jobs::list::Sort;
 use store::StoreError;
@@ -165,8 +165,7 @@ fn write_table(
 fn print_lines(jobs: Jobs<'_>, columns: &[&'static JobField]) -> Result<(), Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for job in jobs {
-        write_json(&mut out, &Fields::of(&job?, columns), false)?;
-        out.write_all(b"\n")?;
+        write_json_line(&mut out, &Fields::of(&job?, columns))?;
     }
     Ok(out.flush()?)
 }

@@ -7,12 +7,11 @@ use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 
 use super::text::{printable, printable_lines, rough_size};
-use crate::context::Context;
+use crate::context::{Context, write_json_line};
 use crate::failure::Failure;
 use domain::job::Attempt;
 use domain::log::Stream;
 use domain::values::timestamp::Timestamp;
-use ops::escape::write_json;
 use ops::jobs::logs::{Chunk, Piece};
 use ops::json::{CutJson, OutputJson};
 
@@ -137,8 +136,7 @@ impl<'c> Printer<'c> {
         if self.mode == OutputMode::Json {
             let text = String::from_utf8_lossy(bytes);
             let line = OutputJson { attempt: self.attempt, stream: stream.name(), at: self.at, text: &text };
-            write_json(&mut self.out, &line, false)?;
-            return Ok(self.out.write_all(b"\n")?);
+            return Ok(write_json_line(&mut self.out, &line)?);
         }
         let style = match stream {
             Stream::Out => Style::new(),
@@ -151,8 +149,8 @@ impl<'c> Printer<'c> {
 
     fn print_cut(&mut self, bytes: u64) -> Result<(), Failure> {
         if self.mode == OutputMode::Json {
-            write_json(&mut self.out, &CutJson { attempt: self.attempt, cut_bytes: bytes }, false)?;
-            return Ok(self.out.write_all(b"\n")?);
+            let cut = CutJson { attempt: self.attempt, cut_bytes: bytes };
+            return Ok(write_json_line(&mut self.out, &cut)?);
         }
         self.note(&format!("[… {} cut …]", rough_size(bytes)))
     }

@@ -4,19 +4,16 @@ use std::io::Write;
 use std::time::Duration;
 
 use anstyle::Style;
-use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::logs::sleep_while_read;
-use crate::context::Context;
+use crate::context::{Context, write_json_line};
 use crate::failure::Failure;
 use crate::flags::selection::resolve_id_to_show;
 use crate::flags::whole_number::whole_number;
 use crate::render::text::{printable, wrap};
 use domain::values::name::JobId;
 use domain::values::span::parse_span;
-use domain::values::timestamp::Timestamp;
-use ops::escape::write_json;
 use ops::events::{after, latest};
 use store::{Event, Store};
 
@@ -50,27 +47,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole_number::<usize>(0..=usize::MAX as i128))]
     limit: Option<usize>,
-}
-
-#[derive(Serialize)]
-struct EventJson<'a> {
-    at: Timestamp,
-    event: &'a str,
-    by: &'a str,
-    job: Option<&'a str>,
-    detail: Option<&'a str>,
-}
-
-impl<'a> From<&'a Event> for EventJson<'a> {
-    fn from(event: &'a Event) -> Self {
-        Self {
-            at: event.at,
-            event: &event.event,
-            by: &event.by,
-            job: event.job.as_ref().map(JobId::as_str),
-            detail: event.detail.as_deref(),
-        }
-    }
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
@@ -111,8 +87,7 @@ fn print(context: &Context, events: &[Event]) -> Result<(), Failure> {
     let mut out = context.out();
     for event in events {
         if context.json {
-            write_json(&mut out, &EventJson::from(event), false)?;
-            writeln!(out)?;
+            write_json_line(&mut out, event)?;
         } else {
             lines(event, context).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }

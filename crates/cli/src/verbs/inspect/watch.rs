@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 
-use crate::context::{Context, Size, catch};
+use crate::context::{Context, Size, catch, write_json_line};
 use crate::failure::Failure;
 use crate::render::frame::compose;
 use crate::render::screen::Screen;
 use domain::values::span::format_span;
-use ops::escape::write_json;
 use ops::json::SnapshotJson;
 use ops::status::watch::{Snapshot, Watch};
 use sys::signal::interrupts::{Interrupts, timespec};
@@ -68,10 +67,11 @@ impl<'a> Window<'a> {
         if let Some(screen) = &self.screen {
             return Ok(screen.draw(&compose(view, &self.title, screen.size()))?);
         }
-        if self.context.json {
-            return print_json(view);
-        }
         let mut out = self.context.out();
+        if self.context.json {
+            write_json_line(&mut out, &SnapshotJson::from(view))?;
+            return Ok(out.flush()?);
+        }
         if self.shown_before {
             writeln!(out)?;
         }
@@ -121,12 +121,4 @@ impl<'a> Window<'a> {
 /// Whether the terminal supports cursor movement.
 fn supports_cursor_movement() -> bool {
     std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
-}
-
-/// Prints one line, even on a terminal.
-fn print_json(view: &Snapshot) -> Result<(), Failure> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    write_json(&mut out, &SnapshotJson::from(view), false)?;
-    out.write_all(b"\n")?;
-    Ok(out.flush()?)
 }
