@@ -31,12 +31,15 @@ pub(super) struct SlotLoan<'a> {
 }
 
 impl<'a> SlotLoan<'a> {
-    /// Marks the enclosing job as waiting, for as long as the loan exists.
+    /// Marks the enclosing job as waiting for these jobs, for as long as the loan exists. Refuses a wait that
+    /// could never end.
     pub(super) fn new(
         context: &'a Context,
         store: &'a dyn Store,
         inside: CallingJob,
+        awaited: impl IntoIterator<Item = JobId>,
     ) -> Result<Self, Failure> {
+        inside.check_may_wait_for(store, awaited)?;
         let wait_lock = inside.mark_waiting(store)?;
         let now = Instant::now();
         Ok(Self {

@@ -80,9 +80,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let id = resolve_id_to_show(context, &args.id)?;
     let store = context.store()?;
     let inside = if args.follow { CallingJob::find(store)? } else { None };
-    if let Some(inside) = &inside {
-        inside.check_may_wait_for(store, [id.clone()])?;
-    }
+    let loan = |inside| SlotLoan::new(context, store, inside, [id.clone()]);
+    let loan = inside.map(loan).transpose()?;
     let home = context.location()?.home;
     store.prepare_logs(&home.join(log::FOLDER))?;
     let record = store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
@@ -93,7 +92,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     if args.follow {
         let from = chosen.map_or(1, |attempt| attempt.number);
-        let loan = inside.map(|inside| SlotLoan::new(context, store, inside)).transpose()?;
         let loan = loan.map(|loan| (loan, id.clone()));
         let follower = Follower::new(store, home, id, from);
         return follow(context, follower, printer, args.attempt.is_some(), loan);

@@ -64,13 +64,8 @@ const MAX_RUNNING_NAMED: usize = 3;
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let ids = ids_to_wait_for(args.selection.resolve(context)?, context)?;
     let store = context.store()?;
-    let mut loan = match CallingJob::find(store)? {
-        Some(inside) => {
-            inside.check_may_wait_for(store, ids.iter().cloned())?;
-            Some(SlotLoan::new(context, store, inside)?)
-        }
-        None => None,
-    };
+    let loan = |inside| SlotLoan::new(context, store, inside, ids.iter().cloned());
+    let mut loan = CallingJob::find(store)?.map(loan).transpose()?;
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let poll = Poll::growing(MIN_JOB_POLL_INTERVAL, MAX_JOB_POLL_INTERVAL);
     let mut poll = poll.within(args.timeout);

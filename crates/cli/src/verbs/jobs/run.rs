@@ -74,13 +74,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     signal::survive_closed_pipe();
     let answers = Enqueuer::new(store, caller)?.enqueue(vec![request])?;
     let answer = answers.first().expect("enqueue returns one answer per job");
-    let loan = match inside {
-        Some(inside) => {
-            inside.check_may_wait_for(store, [answer.id().clone()])?;
-            Some(SlotLoan::new(context, store, inside)?)
-        }
-        None => None,
-    };
+    let loan = |inside| SlotLoan::new(context, store, inside, [answer.id().clone()]);
+    let loan = inside.map(loan).transpose()?;
     let ended = Run::new(context, store, &interrupts, answer, loan).and_then(Run::follow);
     signal::end_quietly_on_closed_pipe();
     match ended {

@@ -56,10 +56,8 @@ pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failur
     let mut poll = poll.within(args.timeout);
     let store = context.store()?;
     let mut batch = find(store, &args.name)?;
-    let mut loan = match CallingJob::find(store)? {
-        Some(inside) => Some(start_loan(context, store, &batch, inside)?),
-        None => None,
-    };
+    let loan = |inside| start_loan(context, store, &batch, inside);
+    let mut loan = CallingJob::find(store)?.map(loan).transpose()?;
     let mut view = BatchProgress::new(context, batch.total());
     while batch.finished_at.is_none() {
         if poll.is_over() {
@@ -92,8 +90,7 @@ fn start_loan<'a>(
     inside: CallingJob,
 ) -> Result<SlotLoan<'a>, Failure> {
     let own = inside.job.batch.as_ref().filter(|own| **own == batch.name).map(|_| inside.job.id.clone());
-    inside.check_may_wait_for(store, own.into_iter().chain(loan_candidates(store, batch)?))?;
-    SlotLoan::new(context, store, inside)
+    SlotLoan::new(context, store, inside, own.into_iter().chain(loan_candidates(store, batch)?))
 }
 
 /// Some jobs of a batch that are not running: ready ones, and ones that wait for others.
