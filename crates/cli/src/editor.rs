@@ -1,6 +1,6 @@
 //! Edits a job in the user's editor.
 
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,7 +34,6 @@ fn write(context: &Context, job: &Job) -> Result<PathBuf, Failure> {
     let mut file = owner_only::replace_file(&path).map_err(cannot_make)?;
     let written = write_json(&mut file, &JobSpec::editable(job), true).and_then(|()| file.write_all(b"\n"));
     written.map_err(cannot_make)?;
-    file.seek(SeekFrom::Start(0)).map_err(cannot_make)?;
     Ok(path)
 }
 

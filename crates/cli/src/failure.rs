@@ -6,7 +6,7 @@ use sys::program::ExitCode;
 use clap::ColorChoice;
 use serde::Serialize;
 
-use super::context::notes;
+use super::context::{notes, write_json_line};
 use super::render::text::{jobs, printable};
 use domain::hook::{HookError, HookEvent};
 use domain::schedule::ScheduleError;
@@ -16,7 +16,6 @@ use engine::EngineError;
 use ops::OpError;
 use ops::config::how_to_repair;
 use ops::error::{Named, chain};
-use ops::escape::write_json;
 use ops::home::ownership::{advice, advice_for_found, advice_for_making};
 use proof::ProofError;
 use store::transfer::ImportError;
@@ -327,7 +326,7 @@ fn hint_for_hook(error: &HookError) -> Option<String> {
     (*error == HookError::NoThreshold).then(|| "set it with --above N".to_owned())
 }
 
-fn did_you_mean(nearest: Option<&str>, otherwise: &str) -> String {
+pub(super) fn did_you_mean(nearest: Option<&str>, otherwise: &str) -> String {
     nearest.map_or_else(|| otherwise.to_owned(), |nearest| format!("did you mean `{nearest}`?"))
 }
 
@@ -425,9 +424,7 @@ fn report_json(failure: &Failure) -> io::Result<()> {
         // Never truncated: the caller has no other way to learn generated ids.
         ids: failure.ids.iter().map(JobId::as_str).collect(),
     };
-    let mut out = io::stderr().lock();
-    write_json(&mut out, &value, false)?;
-    out.write_all(b"\n")
+    write_json_line(&mut io::stderr().lock(), &value)
 }
 
 fn report_text(failure: &Failure, color: ColorChoice) -> io::Result<()> {

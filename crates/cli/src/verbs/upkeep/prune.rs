@@ -21,9 +21,6 @@ use store::retention::PruneTotals;
 use store::{Conflict, JobFilter, Phase};
 use sys::process::user;
 
-/// The states of jobs that can be pruned.
-const FINISHED: [StateName; 3] = [StateName::Completed, StateName::Cancelled, StateName::Dead];
-
 /// Delete old jobs with their history and output, and old events
 ///
 /// Without a selection, does at once what workers do regularly, according to the settings retain_completed (completed and
@@ -76,11 +73,10 @@ fn check_finished(job: &Job) -> Result<(), OpError> {
 
 fn only_finished(filter: JobFilter) -> Result<JobFilter, Failure> {
     if filter.phases.is_empty() {
-        let phases = FINISHED[..2].iter().copied().map(Phase::State).collect();
+        let phases = [StateName::Completed, StateName::Cancelled].map(Phase::State).to_vec();
         return Ok(JobFilter { phases, ..filter });
     }
-    let is_finished = |phase: &Phase| FINISHED.map(Phase::State).contains(phase);
-    match filter.phases.iter().find(|phase| !is_finished(phase)) {
+    match filter.phases.iter().find(|phase| !phase.state().is_finished()) {
         None => Ok(filter),
         Some(phase) => Err(Failure::usage(format!("jobs that are {} cannot be pruned", phase.name()))
             .with_hint("the states are completed, cancelled, dead")),

@@ -8,6 +8,7 @@ use rustix::process::Signal;
 
 use super::question::{Answer, ask};
 use super::terminal::TerminalOutput;
+use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::render::text::{jobs, rough, rough_size};
@@ -273,7 +274,7 @@ impl<'a> Run<'a> {
 
     /// Ctrl-C on a terminal asks what to do. Otherwise a signal ends this process and not the job.
     fn handle_signal(&mut self, signal: Signal) -> Result<(), EarlyExit> {
-        if signal != Signal::INT || self.cancel_requested || !TerminalOutput::can_ask() {
+        if signal != Signal::INT || self.cancel_requested || !is_interactive() {
             return self.detach(signal);
         }
         self.terminal.begin_question();

@@ -1,6 +1,6 @@
 //! The terminal while `run` follows a command: the command's output unchanged, interleaved with our notes.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use anstyle::Style;
@@ -107,11 +107,6 @@ impl<'c> TerminalOutput<'c> {
     pub(super) fn begin_question(&mut self) {
         self.in_line = true;
         self.break_line();
-    }
-
-    /// Whether the user can be asked.
-    pub(super) fn can_ask() -> bool {
-        io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 }
 

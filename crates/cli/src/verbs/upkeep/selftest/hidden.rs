@@ -16,7 +16,7 @@ use proof::ledger::CommandEnd;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ActArgs {
     ledger: PathBuf,
-    #[arg(long, value_parser = parse_lives)]
+    #[arg(long, value_parser = parse_span)]
     lives: Duration,
     #[arg(long, value_delimiter = ',', value_parser = str::parse::<CommandEnd>)]
     ends: Vec<CommandEnd>,
@@ -76,10 +76,6 @@ fn variable(name: &str) -> Result<String, Failure> {
 
 fn internal_command() -> Failure {
     Failure::usage("this command is internal; use `queuectl selftest`")
-}
-
-fn parse_lives(text: &str) -> Result<Duration, String> {
-    parse_span(text).map_err(|error| error.to_string())
 }
 
 fn parse_escape(text: &str) -> Result<Escape, String> {

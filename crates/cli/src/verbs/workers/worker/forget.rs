@@ -5,7 +5,7 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, did_you_mean};
 use crate::render::text::jobs;
 use domain::text::nearest::nearest;
 use domain::values::name::WorkerId;
@@ -55,10 +55,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 fn which(store: &dyn Store, worker: &WorkerId) -> Result<String, Failure> {
     let workers = store.workers()?;
     let known = workers.iter().map(|worker| worker.id.as_str());
-    Ok(match nearest(worker.as_str(), known) {
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => "`queuectl show JOB` shows which worker holds a job".to_owned(),
-    })
+    let otherwise = "`queuectl show JOB` shows which worker holds a job";
+    Ok(did_you_mean(nearest(worker.as_str(), known), otherwise))
 }
 
 fn print_result(worker: &WorkerId, leases: &[LeaseRef], context: &Context) -> Result<(), Failure> {
