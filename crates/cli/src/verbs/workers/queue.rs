@@ -1,7 +1,80 @@
-//! `queuectl queue`: one file for each of its larger verbs.
+//! `queuectl queue`; its larger verbs have files of their own.
 
 mod list;
 pub(crate) mod set;
-mod verbs;
 
-pub(crate) use verbs::run;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::report_change::report_change;
+use domain::values::name::QueueName;
+use ops::json::QueueJson;
+use ops::queues::{ChangedQueue, pause, resume};
+use store::Pause;
+use sys::process::user;
+
+/// Pause, resume and limit queues
+///
+/// A queue is a named lane of jobs with its own limits. It is created when it is first used.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl queue list
+  queuectl queue set mail --concurrency 2 --rate 100/h
+  queuectl queue pause mail --reason \"the server is down\"
+  queuectl queue resume mail")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: QueueVerb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum QueueVerb {
+    /// List queues with their jobs, limits, and what holds them back
+    #[command(
+        after_help = "Examples:\n  queuectl queue list\n  queuectl queue list --json | jq '.[] | select(.paused)'"
+    )]
+    List,
+    /// Pause a queue: no job starts; running jobs continue
+    #[command(after_help = "Examples:
+  queuectl queue pause mail
+  queuectl queue pause mail --reason \"the server is down until noon\"")]
+    Pause {
+        /// The queue
+        #[arg(value_name = "QUEUE")]
+        queue: QueueName,
+        /// The reason, shown in `queue list` and `explain`
+        #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        reason: Option<String>,
+    },
+    /// Resume a paused queue
+    #[command(after_help = "Example:\n  queuectl queue resume mail")]
+    Resume {
+        /// The queue
+        #[arg(value_name = "QUEUE")]
+        queue: QueueName,
+    },
+    Set(set::Args),
+}
+
+pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
+    match args.verb {
+        QueueVerb::List => list::run(context),
+        QueueVerb::Pause { queue, reason } => {
+            let why = Pause { by: user::name(), reason };
+            report_queue(context, &pause(context.store()?, &queue, &why)?, "paused")
+        }
+        QueueVerb::Resume { queue } => {
+            report_queue(context, &resume(context.store()?, &queue, &user::name())?, "resumed")
+        }
+        QueueVerb::Set(args) => set::run(&args, context),
+    }
+}
+
+/// Reports a change to a queue.
+fn report_queue(context: &Context, changed: &ChangedQueue, what: &str) -> Result<(), Failure> {
+    let name = changed.queue.name.as_str();
+    report_change(context, name, &QueueJson::from(&changed.queue), &format!("Queue {name} {what}"))?;
+    match &changed.similar_queue {
+        Some(other) => context.hint(&format!("queue `{name}` is new; did you mean `{other}`?")),
+        None => Ok(()),
+    }
+}

@@ -7,9 +7,43 @@ mod pool;
 mod run;
 mod start;
 mod stop;
-mod verbs;
 
 pub(crate) use hidden::{run_supervisor, run_worker};
 pub(crate) use list::table;
 pub(crate) use start::start_for_job;
-pub(crate) use verbs::run;
+
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Start, stop and list the workers that run jobs
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  queuectl worker start --count 3 --concurrency 4\n  queuectl worker list\n  queuectl worker stop"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: WorkerVerb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum WorkerVerb {
+    Start(start::Args),
+    Run(run::Args),
+    Stop(stop::Args),
+    /// List live workers, oldest first
+    #[command(
+        after_help = "Examples:\n  queuectl worker list\n  queuectl worker list --json | jq -r '.[].pid'"
+    )]
+    List,
+    Forget(forget::Args),
+}
+
+pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    match &args.verb {
+        WorkerVerb::Start(args) => start::run(args, context),
+        WorkerVerb::Run(args) => run::run(args, context),
+        WorkerVerb::Stop(args) => stop::run(args, context),
+        WorkerVerb::List => list::run(context),
+        WorkerVerb::Forget(args) => forget::run(args, context),
+    }
+}

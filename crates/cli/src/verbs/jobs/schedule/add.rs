@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use super::verbs::{parse_name, report_schedule};
+use super::{parse_name, report_schedule};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;

@@ -8,14 +8,7 @@ use domain::schedule::{Run, Schedule};
 use domain::values::timestamp::Timestamp;
 use ops::schedule::json::ScheduleSummaryJson;
 
-/// List all schedules with their next and last runs
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  queuectl schedule list\n  queuectl schedule list --json | jq -r '.[].name'"
-)]
-pub(super) struct Args {}
-
-pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
+pub(super) fn run(context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let schedules = store.schedules()?;
     let now = store.now()?;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 
-use super::verbs::ScheduleArg;
+use super::ScheduleArg;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::table::{Cell, Table};

@@ -11,14 +11,7 @@ use domain::values::timestamp::Timestamp;
 use ops::json::QueueJson;
 use store::{Pause, Queue};
 
-/// List queues with their jobs, limits, and what holds them back
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  queuectl queue list\n  queuectl queue list --json | jq '.[] | select(.paused)'"
-)]
-pub(super) struct Args {}
-
-pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
+pub(super) fn run(context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let queues = store.queues()?;
     let now = store.now()?;

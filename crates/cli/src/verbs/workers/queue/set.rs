@@ -1,6 +1,6 @@
 //! `queuectl queue set`
 
-use super::verbs::report_queue;
+use super::report_queue;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::or_none::{or_none, or_none_with};

@@ -13,12 +13,7 @@ use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::live::live_workers;
 use store::{ServedJobs, Worker, WorkerState};
 
-/// List live workers, oldest first
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  queuectl worker list\n  queuectl worker list --json | jq -r '.[].pid'")]
-pub(super) struct Args {}
-
-pub(super) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
+pub(super) fn run(context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let workers = live_workers(store)?;
     let now = store.now()?;
