@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::confirm::is_interactive;
 use crate::context::Context;
-use crate::failure::{Failure, did_you_mean};
+use crate::failure::Failure;
 use domain::text::nearest::nearest;
 use domain::text::pattern::CommandPattern;
 use domain::values::name::{BatchName, JobId, NameError, QueueName};
@@ -90,7 +90,10 @@ impl StatelessFilterArgs {
 fn parse_phase(typed: &str) -> Result<Phase, Failure> {
     Phase::from_name(typed).ok_or_else(|| {
         let names = Phase::ALL.map(Phase::name);
-        let hint = did_you_mean(nearest(typed, names), &format!("the states are {}", names.join(", ")));
+        let hint = match nearest(typed, names) {
+            Some(nearest) => format!("did you mean `{nearest}`?"),
+            None => format!("the states are {}", names.join(", ")),
+        };
         Failure::usage(format!("unknown state `{typed}`")).with_hint(hint)
     })
 }

@@ -1,7 +1,6 @@
 //! Jobs as lines of JSON: a file is refused at its first bad line, and an accepted file is stored completely.
 
 use std::cell::RefCell;
-use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
 use domain::job::spec::JobSpec;
@@ -9,7 +8,7 @@ use domain::settings::SettingKey;
 use domain::values::name::JobId;
 use ops::OpError;
 use ops::jobs::enqueue::lines;
-use ops::jobs::enqueue::lines::{LineFormat, Progress, Source};
+use ops::jobs::enqueue::lines::LineFormat;
 use ops::jobs::enqueue::{Caller, Enqueuer};
 use store::sqlite::SqliteStore;
 use store::{EnqueueResult, JobVerb, Store};
@@ -66,11 +65,11 @@ fn check(data: &[u8], store: &dyn Store) {
     let numbered = data.split(|byte| *byte == b'\n').zip(1_u64..);
     let lines: Vec<(&[u8], u64)> = numbered.filter(|(line, _)| !line.trim_ascii().is_empty()).collect();
     let first_bad = lines.iter().find(|(line, _)| serde_json::from_slice::<JobSpec>(line).is_err());
-    let mut progress = ProgressCounts::default();
-    match lines::check(&mut enqueuer(store), data, LineFormat::Json, &mut progress) {
+    let mut checked = 0;
+    match lines::check(&mut enqueuer(store), data, LineFormat::Json, |lines| checked += lines) {
         Ok(total) => {
             assert_eq!(first_bad, None, "a line that is not a job was accepted");
-            assert_eq!((total, progress.checked), (lines.len() as u64, total));
+            assert_eq!((total, checked), (lines.len() as u64, total));
             if total <= MAX_STORED_JOBS {
                 check_stored(data, store, total);
             }
@@ -86,16 +85,16 @@ fn check(data: &[u8], store: &dyn Store) {
             message::check(&error, data);
         }
     }
-    assert_eq!(progress.stored, [], "checking must not store jobs");
 }
 
 /// Stores all checked jobs, then removes them, children first.
 fn check_stored(data: &[u8], store: &dyn Store, total: u64) {
-    let mut progress = ProgressCounts::default();
-    let stored = lines::store(&mut enqueuer(store), Bytes(data), LineFormat::Json, &mut progress)
+    let mut ids: Vec<JobId> = Vec::new();
+    let note = |answers: &[EnqueueResult]| ids.extend(answers.iter().map(|answer| answer.id().clone()));
+    let has_more_now = |rest: &&[u8]| !rest.is_empty();
+    let stored = lines::store(&mut enqueuer(store), data, LineFormat::Json, has_more_now, note)
         .expect("the lines were checked");
-    assert_eq!((stored.created + stored.existing, progress.stored.len() as u64), (total, total));
-    let mut ids: Vec<JobId> = progress.stored.iter().map(|answer| answer.id().clone()).collect();
+    assert_eq!((stored.created + stored.existing, ids.len() as u64), (total, total));
     ids.reverse();
     assert_eq!(store.existing_ids(&ids).expect("the ids are looked up").len(), ids.len());
     change_all(store, JobVerb::Remove, &ids, "test").expect("the jobs are removed");
@@ -105,45 +104,4 @@ fn check_stored(data: &[u8], store: &dyn Store, total: u64) {
 fn enqueuer(store: &dyn Store) -> Enqueuer<'_> {
     let caller = Caller { cwd: Some("/".into()), environment: None, if_absent: false, batch: None };
     Enqueuer::new(store, caller).expect("settings are read")
-}
-
-#[derive(Default)]
-struct ProgressCounts {
-    checked: u64,
-    stored: Vec<EnqueueResult>,
-}
-
-impl Progress for ProgressCounts {
-    fn checked(&mut self, lines: u64) {
-        self.checked += lines;
-    }
-
-    fn stored(&mut self, jobs: &[EnqueueResult]) {
-        self.stored.extend_from_slice(jobs);
-    }
-}
-
-/// A source whose whole content is available.
-struct Bytes<'a>(&'a [u8]);
-
-impl Read for Bytes<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
-    }
-}
-
-impl BufRead for Bytes<'_> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.0.fill_buf()
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.0.consume(count);
-    }
-}
-
-impl Source for Bytes<'_> {
-    fn has_more_now(&self) -> bool {
-        !self.0.is_empty()
-    }
 }

@@ -22,20 +22,6 @@ pub const MAX_LINE_BYTES: usize = 4 << 20;
 const CHUNK_JOBS: usize = 10_000;
 const CHUNK_BYTES: usize = 16 << 20;
 
-/// Receives the progress of every chunk.
-pub trait Progress {
-    /// `lines` more lines were checked.
-    fn checked(&mut self, lines: u64);
-    /// These jobs were stored.
-    fn stored(&mut self, jobs: &[EnqueueResult]);
-}
-
-/// A reader that knows whether it would block.
-pub trait Source: BufRead {
-    /// Whether more can be read without waiting.
-    fn has_more_now(&self) -> bool;
-}
-
 /// The format of a line.
 #[derive(Clone, Copy, Debug)]
 pub enum LineFormat<'e> {
@@ -52,12 +38,13 @@ pub struct Tally {
     pub existing: u64,
 }
 
-/// Checks every line and stores nothing. Returns the number of jobs.
+/// Checks every line and stores nothing. Calls `on_checked` with the number of lines in each checked chunk. Returns the
+/// number of jobs.
 pub fn check(
     enqueuer: &mut Enqueuer<'_>,
     source: impl BufRead,
     form: LineFormat<'_>,
-    progress: &mut dyn Progress,
+    mut on_checked: impl FnMut(u64),
 ) -> Result<u64, OpError> {
     let mut lines = Lines::new(source, form);
     let mut seen = SeenIds::default();
@@ -70,26 +57,28 @@ pub fn check(
             return Ok(total);
         }
         total += chunk.len() as u64;
-        progress.checked(chunk.len() as u64);
+        on_checked(chunk.len() as u64);
     }
 }
 
-/// Stores the lines in order. Stops at the first bad line, after storing those before it.
-pub fn store<S: Source>(
+/// Stores the lines in order. Stops at the first bad line, after storing those before it. A chunk ends early where
+/// `has_more_now` says that reading on would block. Calls `on_stored` with the jobs of each stored chunk.
+pub fn store<R: BufRead>(
     enqueuer: &mut Enqueuer<'_>,
-    source: S,
+    source: R,
     form: LineFormat<'_>,
-    progress: &mut dyn Progress,
+    has_more_now: impl Fn(&R) -> bool,
+    mut on_stored: impl FnMut(&[EnqueueResult]),
 ) -> Result<Tally, OpError> {
     let mut lines = Lines::new(source, form);
     let mut stored = StoredLines::default();
     loop {
-        let (chunk, bad) = lines.read_chunk(S::has_more_now);
+        let (chunk, bad) = lines.read_chunk(&has_more_now);
         if chunk.is_empty() && bad.is_none() {
             return Ok(stored.tally);
         }
         enqueuer.tick()?;
-        let result = store_chunk(enqueuer, &chunk, progress, &mut stored);
+        let result = store_chunk(enqueuer, &chunk, &mut on_stored, &mut stored);
         result.and(bad.map_or(Ok(()), Err)).map_err(|bad| bad.after_storing(stored.tally.created))?;
     }
 }
@@ -165,7 +154,7 @@ impl BadLine {
 fn store_chunk(
     enqueuer: &mut Enqueuer<'_>,
     chunk: &[NumberedRequest],
-    progress: &mut dyn Progress,
+    on_stored: &mut dyn FnMut(&[EnqueueResult]),
     stored: &mut StoredLines,
 ) -> Result<(), BadLine> {
     let mut later: HashSet<&JobId> =
@@ -185,7 +174,7 @@ fn store_chunk(
     let mut put = |jobs: &[NewJob]| -> Result<(), EnqueueError> {
         let answers = enqueuer.store().enqueue(jobs)?;
         stored.note(chunk, &answers);
-        progress.stored(&answers);
+        on_stored(&answers);
         Ok(())
     };
     // After a refused job and all later ones are cut off, another remaining job may have depended on one of them, so try

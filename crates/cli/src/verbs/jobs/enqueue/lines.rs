@@ -1,7 +1,7 @@
 //! Enqueues a file or a stream of lines, with a progress bar on a terminal.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use ops::OpError;
 use ops::escape::write_json;
 use ops::jobs::enqueue::Enqueuer;
 use ops::jobs::enqueue::lines;
-use ops::jobs::enqueue::lines::{LineFormat, Progress, Tally};
+use ops::jobs::enqueue::lines::{LineFormat, Tally};
 use ops::json::EnqueuedJson;
 use store::{EnqueueResult, Store};
 
@@ -35,9 +35,9 @@ pub(crate) fn enqueue_file(
     if !is_regular {
         return store_lines(context, enqueuer, open(path)?, form, None);
     }
-    let mut checking = CheckProgress { bar: Bar::new(context, "checking", None) };
-    let total = lines::check(enqueuer, open(path)?.reader, form, &mut checking)?;
-    drop(checking);
+    let mut bar = Bar::new(context, "checking", None);
+    let total = lines::check(enqueuer, open(path)?, form, |lines| bar.advance(lines))?;
+    drop(bar);
     store_lines(context, enqueuer, open(path)?, form, Some(total))
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn enqueue_stream(
     enqueuer: &mut Enqueuer<'_>,
     form: LineFormat<'_>,
 ) -> Result<u64, Failure> {
-    store_lines(context, enqueuer, Source::new(io::stdin()), form, None)
+    store_lines(context, enqueuer, buffered(io::stdin()), form, None)
 }
 
 /// At most this many commands are shown by `--dry-run`.
@@ -65,7 +65,7 @@ pub(crate) fn preview(context: &Context, path: &Path, form: LineFormat<'_>) -> R
         Ok(())
     };
     if path.as_os_str() == "-" {
-        lines::dry_run(Source::new(io::stdin()), form, &mut collect)?;
+        lines::dry_run(buffered(io::stdin()), form, &mut collect)?;
     } else {
         lines::dry_run(open(path)?, form, &mut collect)?;
     }
@@ -86,19 +86,19 @@ pub(crate) fn preview(context: &Context, path: &Path, form: LineFormat<'_>) -> R
     Ok(out.flush()?)
 }
 
-fn open(path: &Path) -> Result<Source<File>, Failure> {
+fn open(path: &Path) -> Result<BufReader<File>, Failure> {
     let cannot_read = |source| OpError::CannotRead { path: path.to_owned(), source };
     let file = File::open(path).map_err(cannot_read)?;
     if file.metadata().is_ok_and(|meta| meta.is_dir()) {
         return Err(cannot_read(io::ErrorKind::IsADirectory.into()).into());
     }
-    Ok(Source::new(file))
+    Ok(buffered(file))
 }
 
 fn store_lines<R: Read + AsFd>(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
-    source: Source<R>,
+    source: BufReader<R>,
     form: LineFormat<'_>,
     total: Option<u64>,
 ) -> Result<u64, Failure> {
@@ -110,7 +110,7 @@ fn store_lines<R: Read + AsFd>(
         json_started: false,
         failure: None,
     };
-    let stored = lines::store(enqueuer, source, form, &mut storing);
+    let stored = lines::store(enqueuer, source, form, has_more_now, |jobs| storing.stored(jobs));
     storing.finish()?;
     let Tally { created, existing } = stored?;
     if context.stdout_is_terminal && !context.quiet && !context.json {
@@ -130,54 +130,18 @@ fn describe_existing(existing: u64) -> String {
     }
 }
 
-/// A reader that can tell whether more input is available without blocking.
-struct Source<R> {
-    reader: BufReader<R>,
+fn buffered<R: Read>(input: R) -> BufReader<R> {
+    BufReader::with_capacity(READ_BUFFER, input)
 }
 
-impl<R: Read> Source<R> {
-    fn new(inner: R) -> Self {
-        Self { reader: BufReader::with_capacity(READ_BUFFER, inner) }
+/// Whether more input is available without blocking.
+fn has_more_now<R: Read + AsFd>(reader: &BufReader<R>) -> bool {
+    if reader.buffer().contains(&b'\n') {
+        return true;
     }
-}
-
-impl<R: Read> Read for Source<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.reader.read(buffer)
-    }
-}
-
-impl<R: Read> BufRead for Source<R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.reader.fill_buf()
-    }
-
-    fn consume(&mut self, amount: usize) {
-        self.reader.consume(amount);
-    }
-}
-
-impl<R: Read + AsFd> lines::Source for Source<R> {
-    fn has_more_now(&self) -> bool {
-        if self.reader.buffer().contains(&b'\n') {
-            return true;
-        }
-        let mut descriptor = [PollFd::new(self.reader.get_ref(), PollFlags::IN)];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut descriptor, Some(&at_once)).is_ok_and(|ready| ready > 0)
-    }
-}
-
-struct CheckProgress {
-    bar: Bar,
-}
-
-impl Progress for CheckProgress {
-    fn checked(&mut self, lines: u64) {
-        self.bar.advance(lines);
-    }
-
-    fn stored(&mut self, _: &[EnqueueResult]) {}
+    let mut descriptor = [PollFd::new(reader.get_ref(), PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut descriptor, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
 /// Prints ids chunk by chunk: an id is printed as soon as its job is stored.
@@ -190,18 +154,14 @@ struct StoreProgress<'a> {
     failure: Option<Failure>,
 }
 
-impl Progress for StoreProgress<'_> {
-    fn checked(&mut self, _: u64) {}
-
+impl StoreProgress<'_> {
     fn stored(&mut self, answers: &[EnqueueResult]) {
         self.bar.advance(answers.len() as u64);
         if let Err(failure) = self.print(answers) {
             self.failure.get_or_insert(failure);
         }
     }
-}
 
-impl StoreProgress<'_> {
     fn print(&mut self, answers: &[EnqueueResult]) -> Result<(), Failure> {
         if self.context.quiet {
             return Ok(());
