@@ -87,21 +87,22 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
 
 fn resolve(args: Args) -> Result<JobSpec, Failure> {
     let Args { words, mut flags, .. } = args;
-    let command = match (flags.command.take(), words.is_empty()) {
-        (Some(command), true) => command,
-        (None, false) => quote_words(&words),
-        (None, true) => {
-            return Err(Failure::usage("no command given").with_hint("try `queuectl run -- echo hi`"));
-        }
-        (Some(_), false) => {
-            return Err(Failure::usage("the command is given in more than one way")
-                .with_hint("use either --command or words after --"));
-        }
-    };
+    let command = one_command(flags.command.take(), &words, "try `queuectl run -- echo hi`")?;
     let mut request = flags.into_spec(command)?;
     if request.max_attempts.is_none() {
         // The caller waits for the result, so a failure is not retried by default.
         request.max_retries = request.max_retries.or(Some(0));
     }
     Ok(request)
+}
+
+/// The command, given by `--command` or as words after `--`. `hint` shows how to give it.
+pub(crate) fn one_command(flag: Option<String>, words: &[String], hint: &str) -> Result<String, Failure> {
+    match (flag, words.is_empty()) {
+        (Some(command), true) => Ok(command),
+        (None, false) => Ok(quote_words(words)),
+        (None, true) => Err(Failure::usage("no command given").with_hint(hint)),
+        (Some(_), false) => Err(Failure::usage("the command is given in more than one way")
+            .with_hint("use either --command or words after --")),
+    }
 }

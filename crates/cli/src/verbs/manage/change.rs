@@ -2,7 +2,6 @@
 //!
 //! By id, every job is tried, every result is reported, and the worst failure is returned. A selection is counted.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use sys::program::ExitCode;
 
@@ -232,8 +231,6 @@ fn preview_ids(context: &Context, ids: &[JobId], wording: &Wording) -> Result<Op
 fn preview(context: &Context, selected: &[JobRef], wording: &Wording) -> Result<(), Failure> {
     let counts = by_state(selected);
     if context.json {
-        let counts: BTreeMap<&str, u64> =
-            counts.iter().map(|(state, count)| (state.name(), *count)).collect();
         let examples: Vec<&str> =
             selected.iter().take(MAX_PREVIEW_JOBS).map(|seen| seen.id.as_str()).collect();
         return context.print_json(&json!({ "count": selected.len(), "jobs": counts, "examples": examples }));

@@ -51,39 +51,31 @@ pub(crate) fn enqueue_stream(
 }
 
 /// At most this many commands are shown by `--dry-run`.
-const MAX_PREVIEW_COMMANDS: u64 = 10;
+const MAX_PREVIEW_COMMANDS: usize = 10;
 
 /// Shows what would be enqueued, and stores nothing.
 pub(crate) fn preview(context: &Context, path: &Path, form: LineFormat<'_>) -> Result<(), Failure> {
     let mut commands = Vec::new();
-    let mut count = 0;
-    let mut collect = |command: &str| {
-        count += 1;
-        if context.json || count <= MAX_PREVIEW_COMMANDS {
+    let collect = |command: &str| {
+        if context.json || commands.len() < MAX_PREVIEW_COMMANDS {
             commands.push(command.to_owned());
         }
-        Ok(())
     };
-    if path.as_os_str() == "-" {
-        lines::dry_run(buffered(io::stdin()), form, &mut collect)?;
+    let count = if path.as_os_str() == "-" {
+        lines::dry_run(buffered(io::stdin()), form, collect)?
     } else {
-        lines::dry_run(open(path)?, form, &mut collect)?;
-    }
-    if context.json {
-        return context.print_json(&serde_json::json!({ "count": count, "commands": commands }));
-    }
-    if context.quiet {
-        return Ok(());
-    }
-    let mut out = context.out();
-    writeln!(out, "Would enqueue {}{}", jobs(count), if count > 0 { ":" } else { "" })?;
-    for command in &commands {
-        writeln!(out, "  {}", printable(command))?;
-    }
-    if count > MAX_PREVIEW_COMMANDS {
-        writeln!(out, "  and {} more", grouped(count - MAX_PREVIEW_COMMANDS))?;
-    }
-    Ok(out.flush()?)
+        lines::dry_run(open(path)?, form, collect)?
+    };
+    context.print(&serde_json::json!({ "count": count, "commands": commands }), |out| {
+        writeln!(out, "Would enqueue {}{}", jobs(count), if count > 0 { ":" } else { "" })?;
+        for command in &commands {
+            writeln!(out, "  {}", printable(command))?;
+        }
+        match count - commands.len() as u64 {
+            0 => Ok(()),
+            more => writeln!(out, "  and {} more", grouped(more)),
+        }
+    })
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, Failure> {

@@ -10,11 +10,11 @@ use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::flags::whole_number::whole_number;
 use crate::render::text::rough;
+use crate::verbs::jobs::run::one_command;
 use domain::job::spec::JobSpec;
 use domain::schedule::{
     MAX_MISSED_LIMIT, NEXT_RUNS, OnMissed, OnOverlap, Policy, Schedule, ScheduleError, When,
 };
-use domain::text::shell::quote_words;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
@@ -111,15 +111,9 @@ fn when(args: &Args) -> Result<When, Failure> {
 
 fn job(args: &mut Args) -> Result<JobSpec, Failure> {
     let mut flags = std::mem::take(&mut args.flags);
-    match (flags.command.take(), args.words.is_empty()) {
-        (Some(command), true) => flags.into_spec(command),
-        (None, false) => flags.into_spec(quote_words(&args.words)),
-        (None, true) => Err(Failure::usage("no command given").with_hint(
-            "write it after --, as in `queuectl schedule add nightly --cron \"0 3 * * *\" -- make`",
-        )),
-        (Some(_), false) => Err(Failure::usage("the command is given in more than one way")
-            .with_hint("use either --command or words after --")),
-    }
+    let hint = "write it after --, as in `queuectl schedule add nightly --cron \"0 3 * * *\" -- make`";
+    let command = one_command(flags.command.take(), &args.words, hint)?;
+    flags.into_spec(command)
 }
 
 fn parse_on_missed(typed: &str) -> Result<OnMissed, String> {

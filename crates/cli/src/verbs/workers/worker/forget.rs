@@ -29,7 +29,7 @@ pub(super) struct Args {
 #[derive(Serialize)]
 struct ForgetJson<'a> {
     worker: &'a str,
-    jobs: Vec<&'a str>,
+    jobs: &'a [&'a str],
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
@@ -61,15 +61,9 @@ fn which(store: &dyn Store, worker: &WorkerId) -> Result<String, Failure> {
 
 fn print_result(worker: &WorkerId, leases: &[LeaseRef], context: &Context) -> Result<(), Failure> {
     let ids: Vec<&str> = leases.iter().map(|lease| lease.job.as_str()).collect();
-    if context.json {
-        context.print_json(&ForgetJson { worker: worker.as_str(), jobs: ids })?;
-    } else if !context.quiet {
-        let mut out = context.out();
-        for id in &ids {
-            writeln!(out, "{id}")?;
-        }
+    context.print(&ForgetJson { worker: worker.as_str(), jobs: &ids }, |out| {
+        ids.iter().try_for_each(|id| writeln!(out, "{id}"))?;
         out.flush()?;
-        writeln!(context.notes(), "Worker {worker} removed, {} released", jobs(ids.len() as u64))?;
-    }
-    Ok(())
+        writeln!(context.notes(), "Worker {worker} removed, {} released", jobs(ids.len() as u64))
+    })
 }
