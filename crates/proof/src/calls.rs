@@ -1,7 +1,6 @@
 //! The calls of the program in a trial: the request, its time and its answer.
 
 use std::process::Output;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::plan::{JobPlan, Request};
@@ -111,19 +110,5 @@ impl std::fmt::Display for Call {
         }?;
         write!(out, ", answered after {:?}: {:?}", self.ended.saturating_sub(self.began), self.answer)?;
         if self.stderr.is_empty() { Ok(()) } else { write!(out, " ({})", self.stderr) }
-    }
-}
-
-/// All calls of a trial, in the order of their answers.
-#[derive(Debug, Default)]
-pub struct CallLog(Mutex<Vec<Call>>);
-
-impl CallLog {
-    pub fn add(&self, call: Call) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(call);
-    }
-
-    pub fn all(&self) -> Vec<Call> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -2,8 +2,8 @@
 
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ProofError;
@@ -11,7 +11,7 @@ use super::checker::{Verdict, timeline};
 use super::nemesis;
 use super::nemesis::Nemesis;
 use super::plan::Plan;
-use super::sandbox::{Program, Sandbox};
+use super::sandbox::{Program, Sandbox, lock};
 use super::trial::{TrialLimits, TrialObserver, TrialOutcome, TrialProgress, run_trial};
 
 /// More concurrent trials would only slow each other down.
@@ -70,8 +70,7 @@ impl Campaign {
             if is_over || observer.is_interrupted() || has_failed() {
                 return;
             }
-            let shared = SharedState { observer, has_failed: &has_failed };
-            match self.run_one(number, &shared) {
+            match self.run_one(number, observer, &has_failed) {
                 Ok(report) => lock(&reports).push(report),
                 // The campaign was interrupted, or another trial failed.
                 Err(ProofError::Interrupted) => return,
@@ -84,10 +83,9 @@ impl Campaign {
             let threads: Vec<_> = (0..thread_count).map(|_| scope.spawn(work)).collect();
             threads.into_iter().filter_map(|thread| thread.join().err()).count() > 0
         });
-        let mut reports = reports.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = std::mem::take(&mut *lock(&reports));
         reports.sort_by_key(|report: &Report| report.seed.wrapping_sub(self.seed));
-        let error = error.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let ended = match error {
+        let ended = match lock(&error).take() {
             Some(error) => Err(error),
             None if panicked => Err(ProofError::Panicked),
             None => Ok(()),
@@ -95,12 +93,17 @@ impl Campaign {
         (reports, ended)
     }
 
-    fn run_one(&self, number: u64, shared: &SharedState<'_>) -> Result<Report, ProofError> {
+    fn run_one(
+        &self,
+        number: u64,
+        observer: &dyn CampaignObserver,
+        has_failed: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Report, ProofError> {
         let mut nemesis = self.nemesis(number);
         let seed = self.seed.wrapping_add(number);
         let plan = Plan::new(seed, nemesis.escapes());
         let mut sandbox = Sandbox::new(&self.inside, self.program.clone())?;
-        let observer = OneTrialObserver { shared, trial: number, nemesis: nemesis.name() };
+        let observer = OneTrialObserver { observer, has_failed, trial: number, nemesis: nemesis.name() };
         let outcome = run_trial(&plan, nemesis.as_mut(), &sandbox, self.limits, &observer)?;
         let kept = (!outcome.verdict.violations.is_empty()).then(|| {
             sandbox.keep();
@@ -147,30 +150,21 @@ impl Report {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// State shared by the trials of a campaign.
-struct SharedState<'a> {
+/// Tells the observer which trial the progress is from.
+struct OneTrialObserver<'a> {
     observer: &'a dyn CampaignObserver,
     /// Whether another trial ended with an error.
     has_failed: &'a (dyn Fn() -> bool + Sync),
-}
-
-/// Tells the observer which trial the progress is from.
-struct OneTrialObserver<'a> {
-    shared: &'a SharedState<'a>,
     trial: u64,
     nemesis: &'static str,
 }
 
 impl TrialObserver for OneTrialObserver<'_> {
     fn report(&self, progress: &TrialProgress) {
-        self.shared.observer.report(self.trial, self.nemesis, progress);
+        self.observer.report(self.trial, self.nemesis, progress);
     }
 
     fn is_interrupted(&self) -> bool {
-        self.shared.observer.is_interrupted() || (self.shared.has_failed)()
+        self.observer.is_interrupted() || (self.has_failed)()
     }
 }

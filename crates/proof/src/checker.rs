@@ -10,7 +10,6 @@ mod endings;
 mod existence;
 pub(crate) mod final_state;
 mod invariant;
-mod judge;
 pub(crate) mod notifications;
 pub(crate) mod rates;
 mod schedules;
@@ -20,9 +19,28 @@ mod verdict;
 
 pub use case::Case;
 pub use invariant::Invariant;
-pub use judge::check;
 pub use timeline::timeline;
 pub use verdict::{Verdict, Violation};
+
+use crate::evidence::Evidence;
+
+/// Checks the evidence of a trial.
+pub fn check(evidence: &Evidence) -> Verdict {
+    let mut verdict = Verdict::default();
+    for case in case::cases(evidence) {
+        existence::check(&case, &mut verdict);
+        final_state::check(&case, &mut verdict);
+        endings::check(&case, &mut verdict);
+        attempts::check(&case, &mut verdict);
+        timing::check(&case, &mut verdict);
+    }
+    concurrency::check(evidence, &mut verdict);
+    rates::check(evidence, &mut verdict);
+    schedules::check(evidence, &mut verdict);
+    notifications::check(evidence, &mut verdict);
+    aftermath::check(evidence, &mut verdict);
+    verdict
+}
 
 #[cfg(test)]
 mod tests;

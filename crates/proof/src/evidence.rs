@@ -10,7 +10,7 @@ use super::ledger::Line;
 use super::notifications;
 use super::notifications::Notification;
 use super::plan::JobPlan;
-use super::sandbox::Sandbox;
+use super::sandbox::{Sandbox, lock};
 use super::trial::processes::{command_line, processes_of};
 use domain::job::life::StateName;
 use domain::job::{Attempt, Job, JobRecord};
@@ -89,7 +89,7 @@ impl JobEvidence {
 /// Gathers the evidence.
 pub fn gather(sandbox: &Sandbox, concurrency: u32) -> Result<Evidence, ProofError> {
     Ok(Evidence {
-        calls: sandbox.calls.all(),
+        calls: lock(&sandbox.calls).clone(),
         lines: ledger::read(&sandbox.ledger())?,
         jobs: jobs(sandbox)?,
         concurrency,

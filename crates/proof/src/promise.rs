@@ -2,29 +2,19 @@
 
 use super::checker::Invariant;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promise {
-    NeverLost,
-    RecordedOnce,
-    NoOverlap,
-    NoticedSoon,
-    NothingSilent,
+domain::named_enum! {
+    /// Each is named by its sentence in the results.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Promise {
+        NeverLost = "an acknowledged job is never lost",
+        RecordedOnce = "an attempt starts at most once, and one result is recorded",
+        NoOverlap = "two attempts of one job never overlap",
+        NoticedSoon = "a dead worker is noticed in under a second",
+        NothingSilent = "nothing is done silently",
+    }
 }
 
 impl Promise {
-    pub const ALL: [Self; 5] =
-        [Self::NeverLost, Self::RecordedOnce, Self::NoOverlap, Self::NoticedSoon, Self::NothingSilent];
-
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::NeverLost => "an acknowledged job is never lost",
-            Self::RecordedOnce => "an attempt starts at most once, and one result is recorded",
-            Self::NoOverlap => "two attempts of one job never overlap",
-            Self::NoticedSoon => "a dead worker is noticed in under a second",
-            Self::NothingSilent => "nothing is done silently",
-        }
-    }
-
     /// The invariants that must hold for it.
     pub fn invariants(self) -> &'static [Invariant] {
         match self {

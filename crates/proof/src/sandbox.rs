@@ -15,7 +15,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 
 use super::ProofError;
-use super::calls::{Answer, Call, CallLog};
+use super::calls::{Answer, Call};
 use super::plan::{JobPlan, PoolPlan, Request};
 use super::trial::folder::Folder;
 use super::trial::processes::{belongs_to, processes_of};
@@ -62,7 +62,8 @@ pub struct Sandbox {
     pools: Mutex<Vec<Child>>,
     /// Supervisors that have had a live worker.
     had_workers: Mutex<HashSet<Pid>>,
-    pub calls: CallLog,
+    /// In the order of their answers.
+    pub calls: Mutex<Vec<Call>>,
     folder: Folder,
 }
 
@@ -79,7 +80,7 @@ impl Sandbox {
             program,
             pools: Mutex::default(),
             had_workers: Mutex::default(),
-            calls: CallLog::default(),
+            calls: Mutex::default(),
             folder,
         })
     }
@@ -178,7 +179,7 @@ impl Sandbox {
         let output = child.wait_with_output().map_err(ProofError::system("wait for a call"))?;
         let call = Call::new(request, (began, since_boot()), &output);
         let answer = call.answer;
-        self.calls.add(call);
+        lock(&self.calls).push(call);
         Ok(answer)
     }
 
@@ -226,17 +227,13 @@ impl Sandbox {
         let log = log.map_err(|source| ProofError::CannotMake { path, source })?;
         command.envs(self.program.for_workers.iter().cloned()).stdout(Stdio::null()).stderr(log);
         let child = command.spawn().map_err(|source| self.cannot_start(source))?;
-        self.pools().push(child);
+        lock(&self.pools).push(child);
         Ok(())
-    }
-
-    fn pools(&self) -> MutexGuard<'_, Vec<Child>> {
-        self.pools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The running supervisors that this sandbox started.
     pub fn supervisors(&self) -> Vec<Pid> {
-        let mut pools = self.pools();
+        let mut pools = lock(&self.pools);
         pools.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         pools.iter().filter_map(|child| pid(child.id())).collect()
     }
@@ -244,15 +241,15 @@ impl Sandbox {
     /// The live workers.
     pub fn workers(&self) -> Result<Vec<Worker>, StoreError> {
         let workers = live_workers(self.store())?;
-        let mut had_workers = self.had_workers.lock().unwrap_or_else(PoisonError::into_inner);
-        had_workers.extend(workers.iter().filter_map(|worker| worker.supervisor_pid.and_then(pid)));
+        lock(&self.had_workers)
+            .extend(workers.iter().filter_map(|worker| worker.supervisor_pid.and_then(pid)));
         Ok(workers)
     }
 
     /// Whether every pool of this sandbox has had a worker. A stop order does not reach a pool without one.
     pub fn all_pools_had_workers(&self) -> bool {
         let _ = self.workers();
-        let had_workers = self.had_workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let had_workers = lock(&self.had_workers);
         self.supervisors().iter().all(|supervisor| had_workers.contains(supervisor))
     }
 
@@ -290,6 +287,10 @@ impl Sandbox {
     }
 }
 
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 pub fn pid(number: u32) -> Option<Pid> {
     Pid::from_raw(number.try_into().ok()?)
 }
@@ -297,7 +298,7 @@ pub fn pid(number: u32) -> Option<Pid> {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.kill_all();
-        for child in self.pools().iter_mut() {
+        for child in lock(&self.pools).iter_mut() {
             // Pools are killed by their handles even if they were not found as processes of the folder.
             let _ = child.kill();
             let _ = child.wait();

@@ -48,7 +48,7 @@ struct FaultCount {
 
 #[derive(Serialize)]
 struct PromiseResult {
-    promise: &'static str,
+    promise: Promise,
     facts: u64,
     /// `None` if it was not tested, or the machine was too busy to measure it.
     held: Option<bool>,
@@ -73,7 +73,7 @@ impl Sum {
             verdict.merge(report.verdict.clone());
         }
         let promises: Vec<PromiseResult> =
-            Promise::ALL.iter().map(|promise| PromiseResult::of(*promise, &verdict, reports)).collect();
+            Promise::ALL.map(|promise| PromiseResult::of(promise, &verdict, reports)).into();
         Self {
             ok: !reports.is_empty() && verdict.violations.is_empty(),
             seed: campaign.seed,
@@ -112,7 +112,7 @@ impl PromiseResult {
         let facts = invariants.iter().filter_map(|one| verdict.checks.get(one)).sum();
         let is_kept = !invariants.iter().any(|invariant| verdict.is_broken(*invariant));
         Self {
-            promise: promise.description(),
+            promise,
             facts,
             held: (facts > 0).then_some(is_kept),
             measured: longest.filter(|_| promise == Promise::NoticedSoon).map(describe_longest),
@@ -126,7 +126,7 @@ impl PromiseResult {
             Some(false) => Cell::styled("NO", AnsiColor::Red.on_default().bold()),
         };
         let measured = self.measured.as_deref().map_or_else(String::new, |measured| format!(" ({measured})"));
-        vec![held, grouped(self.facts).into(), format!("{}{measured}", self.promise).into()]
+        vec![held, grouped(self.facts).into(), format!("{}{measured}", self.promise.name()).into()]
     }
 }
 
