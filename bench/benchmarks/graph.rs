@@ -1,9 +1,8 @@
 //! Jobs in chains of dependencies, compared with as many independent jobs.
 
 use std::fmt::Write as _;
-use std::fs;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::Bench;
 use crate::output::figure::count;
@@ -57,9 +56,5 @@ fn enqueue(home: &Home, jobs: u32, length: u32) -> Result<()> {
             if at % length == 0 { String::new() } else { format!(r#","depends_on":["j{}"]"#, at - 1) };
         writeln!(lines, r#"{{"id":"j{at}","command":"true"{after}}}"#)?;
     }
-    let file = home.path().join("jobs.jsonl");
-    fs::write(&file, lines)?;
-    let path = file.to_str().context("the path is not UTF-8")?;
-    home.queuectl(&["enqueue", "-q", "--file", path])?.run().context("failed to enqueue a file")?;
-    Ok(fs::remove_file(&file)?)
+    tiny_jobs::enqueue_lines(home, &lines)
 }

@@ -13,7 +13,7 @@ use sys::clock::SystemClock;
 
 use crate::Bench;
 use crate::output::report::{Bar, Report, Unit};
-use crate::rig::filled::{FilledStore, Shape, Worker};
+use crate::rig::filled::{Shape, Worker, filled_home};
 use crate::rig::sample::Sample;
 use crate::rig::spawn::Program;
 
@@ -76,10 +76,10 @@ fn count_exchange(bench: &Bench, slots: u32) -> Result<f64> {
 }
 
 fn count_exchanges(bench: &Bench, slots: u32, exchanges: u32) -> Result<f64> {
-    let filled = FilledStore::new(bench, "instructions", LONG_RUN_JOBS * 2, Shape::Plain)?;
+    let filled = filled_home(bench, "instructions", LONG_RUN_JOBS * 2, Shape::Plain)?;
     let program = std::env::current_exe()?;
     let program = program.to_str().context("the path is not UTF-8")?;
-    let folder = filled.home.path().to_str().context("the path is not UTF-8")?;
+    let folder = filled.path().to_str().context("the path is not UTF-8")?;
     count(bench, &[program, EXCHANGES, folder, &slots.to_string(), &exchanges.to_string()])
 }
 

@@ -13,8 +13,10 @@ use crate::Bench;
 use crate::output::figure::count;
 use crate::output::plot::{Axis, Kind, LineChart, Series};
 use crate::output::report::{Bar, Report, Unit};
-use crate::rig::filled::{FilledStore, Shape, Worker};
+use crate::rig::filled::{Shape, Worker, filled_home};
 use crate::rig::sample::{Sample, ratio_of_medians};
+use crate::rig::spawn::Program;
+use crate::rig::workspace::Home;
 
 const SMALL_STORE_JOBS: u32 = 10_000;
 const MAX_RATIO: f64 = 1.5;
@@ -31,7 +33,7 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     };
     let chart = all_ready(bench, report, &sizes[1..])?;
     for shape in [Shape::Future { ready: SMALL_STORE_JOBS }, Shape::Paused] {
-        let large = FilledStore::new(bench, "large", largest, shape)?;
+        let large = filled_home(bench, "large", largest, shape)?;
         compare(bench, report, &[Subject { filled: &large, size: largest, shape }])?;
     }
     report.plot("large-store", &chart.title, chart.svg());
@@ -41,9 +43,9 @@ pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
 /// The usual shape, in every size.
 fn all_ready(bench: &Bench, report: &mut Report, sizes: &[u32]) -> Result<LineChart> {
     let shape = Shape::Plain;
-    let filled: Vec<(u32, FilledStore)> = sizes
+    let filled: Vec<(u32, Home)> = sizes
         .iter()
-        .map(|size| Ok((*size, FilledStore::new(bench, &format!("large-{size}"), *size, shape)?)))
+        .map(|size| Ok((*size, filled_home(bench, &format!("large-{size}"), *size, shape)?)))
         .collect::<Result<_>>()?;
     let subjects: Vec<Subject<'_>> =
         filled.iter().map(|(size, filled)| Subject { filled, size: *size, shape }).collect();
@@ -59,7 +61,7 @@ fn all_ready(bench: &Bench, report: &mut Report, sizes: &[u32]) -> Result<LineCh
 
 /// A store that is compared with the small one.
 struct Subject<'a> {
-    filled: &'a FilledStore,
+    filled: &'a Home,
     size: u32,
     shape: Shape,
 }
@@ -73,8 +75,8 @@ struct Times {
 /// Measures every operation on all of these stores in turn, and reports how each compares with the small one.
 fn compare(bench: &Bench, report: &mut Report, subjects: &[Subject<'_>]) -> Result<Vec<Series>> {
     // A new store each time, so that earlier comparisons have no effect on it.
-    let small = FilledStore::new(bench, "small", SMALL_STORE_JOBS, Shape::Plain)?;
-    let filled: Vec<&FilledStore> =
+    let small = filled_home(bench, "small", SMALL_STORE_JOBS, Shape::Plain)?;
+    let filled: Vec<&Home> =
         std::iter::once(&small).chain(subjects.iter().map(|subject| subject.filled)).collect();
     bench.progress("reading and claiming");
     let commands = ["status", "list"].map(|verb| time_command(&filled, verb));
@@ -122,12 +124,10 @@ impl Times {
 }
 
 /// A command that reads the store, as a whole process.
-fn time_command(filled: &[&FilledStore], verb: &str) -> Result<Times> {
-    let programs: Vec<_> =
-        filled.iter().map(|filled| filled.home.queuectl(&[verb])).collect::<Result<_>>()?;
+fn time_command(filled: &[&Home], verb: &str) -> Result<Times> {
+    let programs: Vec<_> = filled.iter().map(|filled| filled.queuectl(&[verb])).collect::<Result<_>>()?;
     let round = |_| {
-        let once =
-            |program: &crate::rig::spawn::Program| Ok(Sample::of(program.run()?.wall.as_secs_f64() * 1000.0));
+        let once = |program: &Program| Ok(Sample::of(program.run()?.wall.as_secs_f64() * 1000.0));
         programs.iter().map(once).collect::<Result<Vec<_>>>()
     };
     Ok(Times { operation: verb.to_owned(), rounds: (0..COMMAND_ROUNDS).map(round).collect::<Result<_>>()? })

@@ -45,20 +45,10 @@ impl Shape {
 }
 
 /// A home whose store was filled and then closed.
-pub(crate) struct FilledStore {
-    pub(crate) home: Home,
-}
-
-impl FilledStore {
-    pub(crate) fn new(bench: &Bench, name: &str, count: u32, shape: Shape) -> Result<Self> {
-        let filled = Self { home: bench.workspace.home(name)? };
-        fill(bench, filled.open()?.as_ref(), count, shape)?;
-        Ok(filled)
-    }
-
-    pub(crate) fn open(&self) -> Result<Box<dyn Store>> {
-        self.home.open()
-    }
+pub(crate) fn filled_home(bench: &Bench, name: &str, count: u32, shape: Shape) -> Result<Home> {
+    let home = bench.workspace.home(name)?;
+    fill(bench, home.open()?.as_ref(), count, shape)?;
+    Ok(home)
 }
 
 /// A worker that runs no commands: every job succeeds between two exchanges.

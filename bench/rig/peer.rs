@@ -7,12 +7,11 @@
 mod gate;
 mod huey;
 mod hyperqueue;
+mod job_list;
 mod nq;
-mod parallel;
 mod pueue;
 mod queuectl;
 mod task_spooler;
-mod xargs;
 
 use std::env;
 use std::ffi::OsStr;
@@ -104,8 +103,8 @@ pub(crate) const PEERS: [(&str, Find); 7] = [
     ("pueue", pueue::find),
     ("task-spooler", task_spooler::find),
     ("nq", nq::find),
-    ("GNU parallel", parallel::find),
-    ("xargs", xargs::find),
+    ("GNU parallel", job_list::find_parallel),
+    ("xargs", job_list::find_xargs),
     ("huey", huey::find),
     ("HyperQueue", hyperqueue::find),
 ];

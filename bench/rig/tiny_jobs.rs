@@ -15,9 +15,14 @@ use crate::rig::running::RunningProcess;
 use crate::rig::workspace::Home;
 
 pub(crate) fn enqueue(home: &Home, command: &str, count: u32) -> Result<()> {
-    let file = home.path().join("jobs.jsonl");
     let line = serde_json::json!({ "command": command });
-    fs::write(&file, format!("{line}\n").repeat(count as usize))?;
+    enqueue_lines(home, &format!("{line}\n").repeat(count as usize))
+}
+
+/// Enqueues one job per line of JSON.
+pub(crate) fn enqueue_lines(home: &Home, lines: &str) -> Result<()> {
+    let file = home.path().join("jobs.jsonl");
+    fs::write(&file, lines)?;
     let path = file.to_str().context("the path is not UTF-8")?;
     home.queuectl(&["enqueue", "-q", "--file", path])?.run().context("failed to enqueue a file")?;
     Ok(fs::remove_file(&file)?)

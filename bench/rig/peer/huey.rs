@@ -31,6 +31,7 @@ def run(*command):
     subprocess.run(command, check=True)
 "#;
 
+#[derive(Clone)]
 struct Huey {
     python: PathBuf,
     consumer: PathBuf,
@@ -80,26 +81,26 @@ impl Peer for Huey {
     }
 
     fn idle(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
-        let file = self.file(home)?;
-        let consumer = file.consume()?;
+        let mut file = self.file(home)?;
+        file.consumer = Some(file.consume()?);
         file.fill(1)?;
         let database = Connection::open(file.database())?;
         wait_for("the consumer to start", POLL_INTERVAL, || Ok((waiting(&database)? == 0).then_some(())))?;
-        Ok(Some(Box::new(Idle { _consumer: consumer, file })))
+        Ok(Some(Box::new(file)))
     }
 }
 
 impl Huey {
     fn file(&self, home: Home) -> Result<File> {
         fs::write(home.path().join("jobs.py"), JOBS)?;
-        Ok(File { python: self.python.clone(), consumer: self.consumer.clone(), home })
+        Ok(File { huey: self.clone(), consumer: None, home })
     }
 }
 
-/// A database and the module with the task.
+/// A database and the module with the task. Field order: the consumer stops before its folder is deleted.
 struct File {
-    python: PathBuf,
-    consumer: PathBuf,
+    huey: Huey,
+    consumer: Option<RunningProcess>,
     home: Home,
 }
 
@@ -109,7 +110,7 @@ impl File {
     }
 
     fn python(&self, script: &str, arguments: &[&str]) -> Result<Program> {
-        self.at_home(Program::new(line(&self.python, &[&["-c", script], arguments].concat()))?)
+        self.at_home(Program::new(line(&self.huey.python, &[&["-c", script], arguments].concat()))?)
     }
 
     fn at_home(&self, program: Program) -> Result<Program> {
@@ -132,7 +133,7 @@ impl File {
             "--no-periodic",
             "--quiet",
         ];
-        RunningProcess::start(&self.at_home(daemon(line(&self.consumer, &arguments))?)?)
+        RunningProcess::start(&self.at_home(daemon(line(&self.huey.consumer, &arguments))?)?)
     }
 }
 
@@ -148,22 +149,6 @@ impl Queue for File {
     fn fill(&self, jobs: u32) -> Result<()> {
         let script = "import sys, jobs\nfor _ in range(int(sys.argv[1])): jobs.run('true')";
         self.python(script, &[&jobs.to_string()])?.run().context("failed to fill huey's queue").map(drop)
-    }
-}
-
-/// Field order: the consumer stops before its folder is deleted.
-struct Idle {
-    _consumer: RunningProcess,
-    file: File,
-}
-
-impl Queue for Idle {
-    fn submit(&self, command: &[&str]) -> Result<Program> {
-        self.file.submit(command)
-    }
-
-    fn home(&self) -> &Home {
-        self.file.home()
     }
 }
 

@@ -50,9 +50,9 @@ impl Peer for TaskSpooler {
     }
 
     fn stalled(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
-        let server = self.serve(home)?;
-        let gate = server.close()?;
-        Ok(Some(Box::new(Stalled { server, _gate: gate })))
+        let mut server = self.serve(home)?;
+        server.gate = Some(server.close()?);
+        Ok(Some(Box::new(server)))
     }
 
     fn idle(&self, home: Home) -> Result<Option<Box<dyn Queue>>> {
@@ -69,6 +69,7 @@ impl TaskSpooler {
             program: self.program.clone(),
             benchmark_gate: Some(benchmark_gate),
             stopper: None,
+            gate: None,
             home,
         };
         server.stopper = Some(RunningProcess::start(&server.stopper()?)?);
@@ -81,6 +82,8 @@ struct Server {
     program: PathBuf,
     benchmark_gate: Option<Gate>,
     stopper: Option<RunningProcess>,
+    /// Keeps the jobs waiting. It opens after the server has ended, so that they never run.
+    gate: Option<Gate>,
     home: Home,
 }
 
@@ -133,21 +136,5 @@ impl Drop for Server {
         if let Some(Err(error)) = self.stopper.take().map(RunningProcess::wait) {
             eprintln!("the task-spooler server may still be running: {error:#}");
         }
-    }
-}
-
-/// Field order: the server ends before the gate opens, so that the waiting jobs never run.
-struct Stalled {
-    server: Server,
-    _gate: Gate,
-}
-
-impl Queue for Stalled {
-    fn submit(&self, command: &[&str]) -> Result<Program> {
-        self.server.submit(command)
-    }
-
-    fn home(&self) -> &Home {
-        self.server.home()
     }
 }
