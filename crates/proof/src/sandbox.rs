@@ -57,7 +57,7 @@ impl Program {
 
 #[derive(Debug)]
 pub struct Sandbox {
-    program: Program,
+    pub program: Program,
     store: Box<dyn Store>,
     pools: Mutex<Vec<Child>>,
     /// Supervisors that have had a live worker.
@@ -102,22 +102,8 @@ impl Sandbox {
         self.folder().join("notifications")
     }
 
-    pub fn program(&self) -> &Path {
-        &self.program.path
-    }
-
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()
-    }
-
-    /// Adds variables to the environment of supervisors and workers.
-    pub fn add_worker_env(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
-        self.program.for_workers.extend(variables);
-    }
-
-    /// Adds variables to the environment of calls, and therefore of the commands they enqueue.
-    pub fn add_call_env(&mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) {
-        self.program.for_calls.extend(variables);
     }
 
     /// Keeps the folder for inspection.

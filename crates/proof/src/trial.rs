@@ -143,7 +143,7 @@ fn load(plan: &Plan, sandbox: &Sandbox) -> Result<Vec<String>, ProofError> {
     }
     enqueue_first(plan, sandbox)?;
     for schedule in &plan.schedules {
-        let words = schedule.words(sandbox.program(), &sandbox.ledger());
+        let words = schedule.words(&sandbox.program.path, &sandbox.ledger());
         sandbox.run_or_fail(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
     }
     let status = sandbox.run_or_fail(&["status", "--json"])?;

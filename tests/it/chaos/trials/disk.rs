@@ -43,8 +43,8 @@ impl Disk {
 /// to them.
 pub(super) fn preload(sandbox: &mut Sandbox, shim: &Shim) {
     let variables = || shim.variables().into_iter().map(|(name, value)| (OsString::from(name), value));
-    sandbox.add_worker_env(variables());
-    sandbox.add_call_env(variables());
+    sandbox.program.for_workers.extend(variables());
+    sandbox.program.for_calls.extend(variables());
 }
 
 impl Nemesis for Disk {

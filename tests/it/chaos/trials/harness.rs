@@ -128,7 +128,7 @@ impl Trials {
         let program = Program::new(self.program.clone());
         let mut sandbox = Sandbox::new(&std::env::temp_dir(), program).expect("a sandbox");
         if let Some(guard) = self.without {
-            sandbox.add_worker_env([(OsString::from("QUEUECTL_WITHOUT"), OsString::from(guard))]);
+            sandbox.program.for_workers.push((OsString::from("QUEUECTL_WITHOUT"), OsString::from(guard)));
         }
         let mut nemesis = (self.create)(&mut sandbox);
         let mut plan = Plan::new(seed, nemesis.escapes());
