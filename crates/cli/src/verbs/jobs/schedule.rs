@@ -36,7 +36,11 @@ enum ScheduleVerb {
         after_help = "Examples:\n  queuectl schedule list\n  queuectl schedule list --json | jq -r '.[].name'"
     )]
     List,
-    Show(show::Args),
+    /// Show one schedule: its job, its next five and its last ten runs
+    #[command(
+        after_help = "Examples:\n  queuectl schedule show nightly\n  queuectl schedule show nightly --json | jq .next_runs"
+    )]
+    Show(ScheduleArg),
     /// Pause a schedule
     ///
     /// It enqueues nothing until it is resumed. Jobs that it has already enqueued continue.
@@ -84,7 +88,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     match args.verb {
         ScheduleVerb::Add(args) => add::run(*args, context)?,
         ScheduleVerb::List => list::run(context)?,
-        ScheduleVerb::Show(args) => show::run(&args, context)?,
+        ScheduleVerb::Show(arg) => show::run(&arg.name()?, context)?,
         ScheduleVerb::Pause { arg, reason } => {
             let (name, by) = (arg.name()?, user::name());
             let pause = Pause { by: by.clone(), reason };

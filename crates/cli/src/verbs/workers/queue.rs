@@ -1,7 +1,7 @@
 //! `queuectl queue`; its larger verbs have files of their own.
 
 mod list;
-pub(crate) mod set;
+mod set;
 
 use crate::context::Context;
 use crate::failure::Failure;

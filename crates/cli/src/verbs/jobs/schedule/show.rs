@@ -4,30 +4,19 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 
-use super::ScheduleArg;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::table::{Cell, Table};
 use crate::render::text::{ago, moment, printable, rough, state_style};
 use domain::schedule::{NEXT_RUNS, OnMissed, Run, Schedule};
+use domain::values::name::ScheduleName;
 use domain::values::timestamp::Timestamp;
 use ops::schedule::find;
 use ops::schedule::json::{ScheduleRecordJson, description, job_facts};
 
-/// Show one schedule: its job, its next five and its last ten runs
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Examples:\n  queuectl schedule show nightly\n  queuectl schedule show nightly --json | jq .next_runs"
-)]
-pub(super) struct Args {
-    #[command(flatten)]
-    schedule: ScheduleArg,
-}
-
-pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let name = args.schedule.name()?;
+pub(super) fn run(name: &ScheduleName, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
-    let (schedule, runs) = find(store, &name)?;
+    let (schedule, runs) = find(store, name)?;
     let now = store.now()?;
     context.print(&ScheduleRecordJson { schedule: (&schedule).into(), runs: &runs }, |out| {
         write_facts(out, &schedule, now)?;

@@ -26,12 +26,6 @@ pub(super) struct Args {
     /// The queue
     #[arg(value_name = "QUEUE")]
     queue: QueueName,
-    #[command(flatten)]
-    values: Values,
-}
-
-#[derive(Debug, clap::Args)]
-struct Values {
     /// Maximum number of jobs running at once
     #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = parse_concurrency)]
     concurrency: Option<Update<u32>>,
@@ -53,7 +47,7 @@ struct Values {
 const MAX_CONCURRENCY: u32 = 100_000;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let update = args.values.to_update();
+    let update = args.to_update();
     if update == QueueUpdate::default() {
         return Err(Failure::usage("no changes given")
             .with_hint("use --concurrency, --rate, --limits, --retry-on or --no-retry-on"));
@@ -62,7 +56,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     report_queue(context, &changed, "changed")
 }
 
-impl Values {
+impl Args {
     fn to_update(&self) -> QueueUpdate {
         QueueUpdate {
             concurrency: self.concurrency.clone().unwrap_or_default(),

@@ -14,14 +14,8 @@ use engine::{UP, WorkerExit, WorkerPlan};
 use ops::home::open::reopen;
 use sys::process::spawn;
 
-/// The supervisor started by `worker start`
-#[derive(Debug, clap::Args)]
-pub(crate) struct SupervisorArgs {
-    #[command(flatten)]
-    pool: PoolArguments,
-}
-
-pub(crate) fn run_supervisor(args: SupervisorArgs, context: &Context) -> Result<ExitCode, Failure> {
+/// The supervisor started by `worker start`.
+pub(crate) fn run_supervisor(pool: PoolArguments, context: &Context) -> Result<ExitCode, Failure> {
     let mut caller = Some(File::from(report_pipe()?));
     let location = context.location()?;
     let open = || reopen(&location.store);
@@ -34,7 +28,7 @@ pub(crate) fn run_supervisor(args: SupervisorArgs, context: &Context) -> Result<
             let _ = caller.write_all(UP.as_bytes());
         }
     };
-    engine::run_supervisor(&args.pool.into_pool(&location), &open, &mut report_ready)?;
+    engine::run_supervisor(&pool.into_pool(&location), &open, &mut report_ready)?;
     Ok(ExitCode::SUCCESS)
 }
 
