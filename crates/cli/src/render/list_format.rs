@@ -129,7 +129,6 @@ fn row(job: &Job, now: Timestamp) -> Vec<Cell> {
 
 fn table_of(columns: &[&'static JobField]) -> Table {
     let heads: Vec<String> = columns.iter().map(|(name, _)| name.to_uppercase().replace('_', " ")).collect();
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let numbers = ["PRIORITY", "ATTEMPTS", "MAX RETRIES", "FAILURES", "TIMEOUT MS", "EXIT CODE"];
     Table::new(&heads).with_numbers(&numbers)
 }

@@ -59,15 +59,15 @@ const ESC: char = '\u{1b}';
 const RESET: &str = "\u{1b}[0m";
 
 impl Table {
-    pub(crate) fn new(columns: &[&str]) -> Self {
-        let columns = columns.iter().map(|name| ((*name).to_owned(), Align::Left)).collect();
+    pub(crate) fn new(columns: &[impl AsRef<str>]) -> Self {
+        let columns = columns.iter().map(|name| (name.as_ref().to_owned(), Align::Left)).collect();
         Self { columns, optional: Vec::new(), rows: Vec::new(), written: None }
     }
 
     /// Aligns these columns to the right.
-    pub(crate) fn with_numbers(mut self, names: &[&str]) -> Self {
+    pub(crate) fn with_numbers(mut self, names: &[impl AsRef<str>]) -> Self {
         for (name, align) in &mut self.columns {
-            if names.contains(&name.as_str()) {
+            if names.iter().any(|number| number.as_ref() == name) {
                 *align = Align::Right;
             }
         }

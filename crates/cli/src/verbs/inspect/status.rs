@@ -73,11 +73,11 @@ fn lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
 
 /// Queues with their counts, and a total if there are several.
 pub(crate) fn queue_lines(status: &Status, width: usize) -> Vec<String> {
-    let heads = StateName::ALL.map(heading);
+    let heads = StateName::ALL.map(|state| state.name().to_uppercase());
     let row = |name: Cell, counts| {
         std::iter::once(name).chain(StateName::ALL.map(|state| counted(counts, state))).collect()
     };
-    let mut table = Table::new(&[&["QUEUE"], &heads[..]].concat()).with_numbers(&heads);
+    let mut table = Table::new(&[&["QUEUE".to_owned()], &heads[..]].concat()).with_numbers(&heads);
     for queue in &status.queues {
         let name = match held_back(queue) {
             Some(how) => Cell::styled(&format!("{} ({how})", queue.name), AnsiColor::Yellow.on_default()),
@@ -106,17 +106,6 @@ fn held_back(queue: &Queue) -> Option<&'static str> {
 /// Whether the last line is the total of those above.
 pub(crate) fn has_sum(status: &Status) -> bool {
     status.queues.len() != 1
-}
-
-fn heading(state: StateName) -> &'static str {
-    match state {
-        StateName::Pending => "PENDING",
-        StateName::Processing => "PROCESSING",
-        StateName::Completed => "COMPLETED",
-        StateName::Failed => "FAILED",
-        StateName::Dead => "DEAD",
-        StateName::Cancelled => "CANCELLED",
-    }
 }
 
 /// The workers, or a note that there are none, unless a problem already says so.
