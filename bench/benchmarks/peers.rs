@@ -11,7 +11,7 @@ use crate::benchmarks::start_latency::{Start, stamp_command, start_of};
 use crate::output::figure::count;
 use crate::output::report::{Bar, Report, Unit};
 use crate::output::table::Table;
-use crate::rig::peer::{self, Acknowledgement, PEERS, Peer, SLOTS};
+use crate::rig::peer::{self, PEERS, Peer, SLOTS};
 use crate::rig::sample::{Sample, ratio_of_medians};
 
 const PARITY: f64 = 1.0;
@@ -143,7 +143,7 @@ impl PeerResults {
             Unit::PerSecond.show(drain),
             milliseconds(median_of(&self.start_milliseconds)),
             milliseconds(median_of(&self.whole_milliseconds)),
-            self.peer.facts().acknowledgement.text().to_owned(),
+            self.peer.facts().acknowledgement.to_owned(),
         ])
     }
 }
@@ -159,7 +159,8 @@ fn median_of(rounds: &[Sample]) -> Option<f64> {
 
 fn compare(queuectl: &PeerResults, peer: &PeerResults, report: &mut Report) {
     let name = peer.name;
-    let bar = bar_against(&peer.peer.facts().acknowledgement);
+    // For ratios that include a submit. A peer that does not sync before it returns is compared for information only.
+    let bar = if peer.peer.facts().is_synced { Bar::AtMost(PARITY) } else { Bar::None };
     let drains: Sample =
         queuectl.drain_rates.iter().zip(&peer.drain_rates).map(|(ours, theirs)| ours / theirs).collect();
     report.line(&format!("{name}: drain rate"), &drains, Unit::Ratio, Bar::AtLeast(PARITY));
@@ -174,12 +175,6 @@ fn compare(queuectl: &PeerResults, peer: &PeerResults, report: &mut Report) {
         let whole = ratio_of_medians(queuectl.whole_milliseconds.iter().zip(&peer.whole_milliseconds));
         report.line(&format!("{name}: submit and start together"), &whole, Unit::Ratio, bar);
     }
-}
-
-/// The bar for ratios that include a submit. A peer that does not sync before it returns is compared for information
-/// only.
-fn bar_against(acknowledgement: &Acknowledgement) -> Bar {
-    if acknowledgement.is_synced() { Bar::AtMost(PARITY) } else { Bar::None }
 }
 
 fn table(queuectl: &PeerResults, peers: &[PeerResults], missing: &[&str]) -> Result<Table> {

@@ -69,30 +69,10 @@ pub(crate) struct Facts {
     pub(crate) drained: u32,
     /// The longest queue that it supports, up to `LONG_QUEUE_JOBS`.
     pub(crate) queued: u32,
-    pub(crate) acknowledgement: Acknowledgement,
-}
-
-/// When a submit returns.
-pub(crate) enum Acknowledgement {
-    /// After the job was synced to disk; the text says how.
-    Synced(&'static str),
-    /// Before the job is synced, if it ever is; the text says what was done.
-    Unsynced(&'static str),
-}
-
-impl Acknowledgement {
-    pub(crate) fn is_synced(&self) -> bool {
-        match self {
-            Self::Synced(_) => true,
-            Self::Unsynced(_) => false,
-        }
-    }
-
-    pub(crate) fn text(&self) -> &'static str {
-        match self {
-            Self::Synced(text) | Self::Unsynced(text) => text,
-        }
-    }
+    /// Whether a submit returns only after the job was synced to disk.
+    pub(crate) is_synced: bool,
+    /// What was done with the job when a submit returns.
+    pub(crate) acknowledgement: &'static str,
 }
 
 /// A peer, or none if it is not installed.

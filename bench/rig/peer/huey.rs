@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rusqlite::Connection;
 
-use super::{
-    Acknowledgement, Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS, daemon, install_folder, line, version,
-};
+use super::{Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS, daemon, install_folder, line, version};
 use crate::rig::running::{RunningProcess, wait_for};
 use crate::rig::spawn::Program;
 use crate::rig::workspace::Home;
@@ -54,9 +52,8 @@ impl Peer for Huey {
             // strace -f python: pwrite64(…-wal) and fdatasync(…-wal) before exit_group; WAL is its default, and FULL
             // that of SQLite. The row of a running task is already deleted: after kill -9 of the consumer the task is
             // lost.
-            acknowledgement: Acknowledgement::Synced(
-                "synced: SQLite, WAL, synchronous=full; a crash loses running tasks",
-            ),
+            is_synced: true,
+            acknowledgement: "synced: SQLite, WAL, synchronous=full; a crash loses running tasks",
         }
     }
 

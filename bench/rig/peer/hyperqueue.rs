@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::{Acknowledgement, Facts, Peer, SLOTS, daemon, install_folder, line, utf8, version};
+use super::{Facts, Peer, SLOTS, daemon, install_folder, line, utf8, version};
 use crate::benchmarks::start_latency::{stamp_command, take_stamp};
 use crate::rig::running::RunningProcess;
 use crate::rig::workspace::Home;
@@ -48,7 +48,8 @@ impl Peer for HyperQueue {
             drained: 1_000,
             queued: 0,
             // strace -f python of a whole drain: no fsync, fdatasync or sync; it prints an empty journal path.
-            acknowledgement: Acknowledgement::Unsynced("in memory, as the package starts it"),
+            is_synced: false,
+            acknowledgement: "in memory, as the package starts it",
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::{Acknowledgement, Facts, Peer, SLOTS, line, program, utf8, version};
+use super::{Facts, Peer, SLOTS, line, program, utf8, version};
 use crate::rig::spawn::Program;
 use crate::rig::workspace::Home;
 
@@ -43,8 +43,8 @@ pub(crate) fn find_xargs() -> Option<Box<dyn Peer>> {
 impl Peer for ListRunner {
     fn facts(&self) -> Facts {
         // strace -f of a whole run: no fsync, fdatasync or sync.
-        let acknowledgement = Acknowledgement::Unsynced("no submit; the job list is its input");
-        Facts { drained: self.drained, queued: 0, acknowledgement }
+        let acknowledgement = "no submit; the job list is its input";
+        Facts { drained: self.drained, queued: 0, is_synced: false, acknowledgement }
     }
 
     fn version(&self) -> Result<String> {

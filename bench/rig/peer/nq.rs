@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::gate::Gate;
-use super::{Acknowledgement, Facts, LONG_QUEUE_JOBS, Peer, Queue, line, program};
+use super::{Facts, LONG_QUEUE_JOBS, Peer, Queue, line, program};
 use crate::rig::spawn::Program;
 use crate::rig::workspace::Home;
 
@@ -25,7 +25,8 @@ impl Peer for Nq {
             queued: LONG_QUEUE_JOBS,
             // strace -f nq: the parent prints the id while the child is in fsync(the folder); the child writes the
             // command to its file after that, and never syncs it. A job is that child: kill -9 loses it.
-            acknowledgement: Acknowledgement::Unsynced("a waiting process; its file is not synced"),
+            is_synced: false,
+            acknowledgement: "a waiting process; its file is not synced",
         }
     }
 

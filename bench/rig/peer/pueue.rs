@@ -11,9 +11,7 @@ use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{
-    Acknowledgement, Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS, daemon, line, program, utf8, version,
-};
+use super::{Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS, daemon, line, program, utf8, version};
 use crate::rig::running::{RunningProcess, wait_for};
 use crate::rig::spawn::Program;
 use crate::rig::workspace::Home;
@@ -38,7 +36,8 @@ impl Peer for Pueue {
             queued: LONG_QUEUE_JOBS,
             // strace -f pueued: `add` writes and renames state.json, no sync, then sends `AddedTask`. After kill -9 of
             // the daemon and a new start the task is queued, and the group paused.
-            acknowledgement: Acknowledgement::Unsynced("written to a file, not synced"),
+            is_synced: false,
+            acknowledgement: "written to a file, not synced",
         }
     }
 

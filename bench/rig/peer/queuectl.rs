@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Acknowledgement, Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS};
+use super::{Facts, LONG_QUEUE_JOBS, Peer, Queue, SLOTS};
 use crate::rig::pool::Pool;
 use crate::rig::spawn::Program;
 use crate::rig::tiny_jobs;
@@ -16,7 +16,8 @@ impl Peer for Queuectl {
             drained: 2_000,
             queued: LONG_QUEUE_JOBS,
             // strace enqueue: pwrite64(queue.db-wal), fdatasync(queue.db-wal), then the id is written.
-            acknowledgement: Acknowledgement::Synced("synced: SQLite, WAL, synchronous=full"),
+            is_synced: true,
+            acknowledgement: "synced: SQLite, WAL, synchronous=full",
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::gate::Gate;
-use super::{Acknowledgement, Facts, Peer, Queue, SLOTS, line, program, version};
+use super::{Facts, Peer, Queue, SLOTS, line, program, version};
 use crate::rig::running::RunningProcess;
 use crate::rig::spawn::Program;
 use crate::rig::workspace::Home;
@@ -29,7 +29,8 @@ impl Peer for TaskSpooler {
             queued: MAX_JOBS,
             // strace -p of the server during a submit: recvfrom, sendto and pselect6; it opens no file. After kill -9
             // of the server its list is empty.
-            acknowledgement: Acknowledgement::Unsynced("in memory only"),
+            is_synced: false,
+            acknowledgement: "in memory only",
         }
     }
 
