@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use clap::Parser;
 
 use crate::arguments::Arguments;
 use crate::benchmarks::{
@@ -65,7 +66,7 @@ fn main() -> Result<ExitCode> {
         [instructions::EXCHANGES, home, slots, exchanges] => {
             instructions::exchange_repeatedly(Path::new(home), slots.parse()?, exchanges.parse()?)?;
         }
-        _ => return measure(&Arguments::parse(words.into_iter())?),
+        _ => return measure(&Arguments::parse()),
     }
     Ok(ExitCode::SUCCESS)
 }
