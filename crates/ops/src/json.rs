@@ -60,7 +60,7 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
             no_retry_on: options.no_retry_on,
             batch: job.batch.as_ref(),
             unique_for: job.unique_key.as_ref().map(|_| options.unique_for),
-            on_dependency_failure: options.on_dependency_failure,
+            on_dependency_failure: options.on_dependency_failure(),
             schedule: record.schedule.as_ref(),
             scheduled_for: record.scheduled_for,
             env: options.env.keys().map(String::as_str).collect(),

@@ -103,7 +103,7 @@ impl Edit {
     pub fn apply(&self, job: &Job) -> Result<Job, EditError> {
         let before = JobSpec {
             // Not offered for editing if the job has no dependencies.
-            on_dependency_failure: Some(job.options.on_dependency_failure),
+            on_dependency_failure: Some(job.options.on_dependency_failure()),
             ..JobSpec::editable(job)
         };
         let mut fields = before.to_fields();

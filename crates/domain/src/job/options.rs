@@ -19,12 +19,8 @@ pub struct JobOptions {
     /// Added to the environment.
     #[serde(skip_serializing_if = "is_default")]
     pub env: BTreeMap<String, String>,
-    #[serde(
-        rename = "run_on_dependency_failure",
-        with = "stored_choice",
-        skip_serializing_if = "is_default"
-    )]
-    pub on_dependency_failure: OnDependencyFailure,
+    #[serde(skip_serializing_if = "is_default")]
+    pub run_on_dependency_failure: bool,
     #[serde(skip_serializing_if = "is_default")]
     pub unique_for: UniqueFor,
     #[serde(skip_serializing_if = "is_default")]
@@ -44,6 +40,10 @@ impl JobOptions {
 
     pub fn from_json(json: Option<&str>) -> Result<Self, serde_json::Error> {
         json.map_or(Ok(Self::default()), serde_json::from_str)
+    }
+
+    pub fn on_dependency_failure(&self) -> OnDependencyFailure {
+        if self.run_on_dependency_failure { OnDependencyFailure::Run } else { OnDependencyFailure::Cancel }
     }
 
     pub fn retry(&self) -> RetryRules {
@@ -102,28 +102,6 @@ mod stored_backoff {
     }
 }
 
-/// Whether the job runs although a dependency failed.
-mod stored_choice {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use crate::job::OnDependencyFailure;
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
-    pub(super) fn serialize<S: Serializer>(
-        choice: &OnDependencyFailure,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bool(*choice == OnDependencyFailure::Run)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<OnDependencyFailure, D::Error> {
-        let runs = bool::deserialize(deserializer)?;
-        Ok(if runs { OnDependencyFailure::Run } else { OnDependencyFailure::Cancel })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -141,7 +119,7 @@ mod tests {
                 ..BackoffChoice::default()
             }),
             env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
-            on_dependency_failure: OnDependencyFailure::Run,
+            run_on_dependency_failure: true,
             unique_for: UniqueFor::Started,
             limits: "memory=1G,cpu=0.1".parse().expect("limits"),
             retry_on: None,

@@ -173,7 +173,7 @@ impl JobSpec {
         Ok(JobOptions {
             backoff: self.backoff,
             env: self.env.clone(),
-            on_dependency_failure: self.on_dependency_failure.unwrap_or_default(),
+            run_on_dependency_failure: self.on_dependency_failure == Some(OnDependencyFailure::Run),
             unique_for: self.unique_for.unwrap_or_default(),
             limits: self.limits.unwrap_or_default(),
             retry_on,
@@ -193,7 +193,7 @@ impl JobSpec {
             timeout: Some(job.timeout.map_or(Timeout::None, Timeout::After)),
             run_at: job.life.run_at,
             backoff: options.backoff,
-            on_dependency_failure: (!job.depends_on.is_empty()).then_some(options.on_dependency_failure),
+            on_dependency_failure: (!job.depends_on.is_empty()).then(|| options.on_dependency_failure()),
             cwd: job.cwd.clone(),
             tags: job.tags.clone(),
             limits: Some(options.limits).filter(|limits| !limits.is_none()),

@@ -10,7 +10,7 @@ use domain::job::life::{State, StateName};
 use domain::job::options::JobOptions;
 use domain::job::outcome::Outcome;
 use domain::job::unique::UniqueFor;
-use domain::job::{NewJob, OnDependencyFailure, Start};
+use domain::job::{NewJob, Start};
 use domain::values::timestamp::Timestamp;
 use store::{Change, EnqueueRefusal, EnqueueResult, JobFilter};
 
@@ -54,7 +54,7 @@ fn full_job() -> NewJob {
                 ..BackoffChoice::default()
             }),
             env: BTreeMap::from([("NAME".to_owned(), "a=b".to_owned())]),
-            on_dependency_failure: OnDependencyFailure::Run,
+            run_on_dependency_failure: true,
             unique_for: UniqueFor::Started,
             limits: "memory=1G,cpu=0.1,nice=-3".parse().expect("limits"),
             retry_on: "1,75".parse().ok(),

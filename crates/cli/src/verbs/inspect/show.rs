@@ -12,7 +12,7 @@ use crate::render::text::{moment, printable, rough, state_style};
 use domain::job::life::State;
 use domain::job::outcome::Outcome;
 use domain::job::unique::UniqueFor;
-use domain::job::{Attempt, Job, JobRecord, OnDependencyFailure};
+use domain::job::{Attempt, Job, JobRecord};
 use domain::values::name::JobId;
 use domain::values::span::format_span;
 use domain::values::timestamp::Timestamp;
@@ -77,10 +77,7 @@ fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
     say("env", list(options.env.keys().map(String::as_str)));
     say("tags", list(job.tags.iter().map(String::as_str)));
     say("depends on", list(job.depends_on.iter().map(JobId::as_str)));
-    say(
-        "if those fail",
-        (options.on_dependency_failure == OnDependencyFailure::Run).then(|| "run anyway".to_owned()),
-    );
+    say("if those fail", options.run_on_dependency_failure.then(|| "run anyway".to_owned()));
     say("unique key", unique_key(job));
     say("batch", job.batch.as_ref().map(ToString::to_string));
     facts

@@ -262,7 +262,7 @@ pub(crate) fn unblock(
     ends: &[End],
 ) -> Result<Option<StateName>, StoreError> {
     let policy = settings::policy(tx, child)?;
-    let on_failure = child.options.on_dependency_failure;
+    let on_failure = child.options.on_dependency_failure();
     let Some(unblocked) = dependents::unblock(&child.life, on_failure, ends, &policy, tx.now) else {
         return Ok(None);
     };

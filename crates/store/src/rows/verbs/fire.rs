@@ -12,10 +12,10 @@ use crate::rows::tables::schedules::ScheduleRow;
 use crate::rows::tables::{events, runs, settings};
 use crate::rows::tx::Tx;
 use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, FireResult, Pause, RefusedJob, StoreError};
+use domain::job::NewJob;
 use domain::job::life::{Event, StateName, transition};
 use domain::job::options::JobOptions;
 use domain::job::spec::Origin;
-use domain::job::{NewJob, OnDependencyFailure};
 use domain::schedule::{OnOverlap, Run, fire};
 use domain::values::name::{JobId, ScheduleName};
 use domain::values::timestamp::Timestamp;
@@ -100,7 +100,7 @@ fn enqueue_occurrence(
     let job = NewJob {
         id: free_id(tx, known, at)?,
         depends_on: after,
-        options: JobOptions { on_dependency_failure: OnDependencyFailure::Run, ..job.options.clone() },
+        options: JobOptions { run_on_dependency_failure: true, ..job.options.clone() },
         ..job.clone()
     };
     match enqueue_one(tx, &job)? {
