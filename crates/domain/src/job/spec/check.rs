@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::job::backoff::BackoffError;
-use crate::job::limits::LimitsError;
 use crate::job::retry_rules::ExitCodesError;
-use crate::job::unique::UniqueForError;
 use crate::values::name::JobId;
 use crate::values::span::SpanError;
 
@@ -59,12 +56,6 @@ pub enum SpecError {
     BadDependencyChoice { typed: String },
     #[error(transparent)]
     Span(#[from] SpanError),
-    #[error(transparent)]
-    UniqueFor(#[from] UniqueForError),
-    #[error(transparent)]
-    Backoff(#[from] BackoffError),
-    #[error(transparent)]
-    Limits(#[from] LimitsError),
     #[error(transparent)]
     ExitCodes(#[from] ExitCodesError),
 }
