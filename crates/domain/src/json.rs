@@ -10,7 +10,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-use crate::text::nearest::nearest;
+use crate::text::nearest::suggestion;
 
 /// Implements serde for a struct that derives it with `remote = "Self"`, so that it is read through [`Object`].
 macro_rules! read_as_object {
@@ -130,7 +130,10 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for Fields<M> {
             return missing.map_or(Ok(None), |(_, message)| Err(M::Error::custom(message)));
         };
         let at = self.known.iter().position(|field| *field == name);
-        let at = at.ok_or_else(|| M::Error::custom(unknown_field(&name, self.known)))?;
+        let at = at.ok_or_else(|| {
+            let suggestion = suggestion(&name, "fields", self.known);
+            M::Error::custom(format_args!("unknown field `{name}`; {suggestion}"))
+        })?;
         self.current = self.known[at];
         if self.has(at) {
             return Err(M::Error::custom(format_args!("field `{}` is given twice", self.current)));
@@ -142,13 +145,6 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for Fields<M> {
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, M::Error> {
         self.map.next_value_seed(seed).map_err(|error| name_field(self.current, error))
-    }
-}
-
-fn unknown_field(name: &str, known: &'static [&'static str]) -> String {
-    match nearest(name, known.iter().copied()) {
-        Some(nearest) => format!("unknown field `{name}`; did you mean `{nearest}`?"),
-        None => format!("unknown field `{name}`; the fields are {}", known.join(", ")),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::failure::Failure;
-use domain::text::nearest::nearest;
+use domain::text::nearest::{nearest, suggestion};
 use domain::text::pattern::CommandPattern;
 use domain::values::name::{BatchName, JobId, NameError, QueueName};
 use domain::values::span::parse_span;
@@ -89,11 +89,7 @@ impl StatelessFilterArgs {
 
 fn parse_phase(typed: &str) -> Result<Phase, Failure> {
     Phase::from_name(typed).ok_or_else(|| {
-        let names = Phase::ALL.map(Phase::name);
-        let hint = match nearest(typed, names) {
-            Some(nearest) => format!("did you mean `{nearest}`?"),
-            None => format!("the states are {}", names.join(", ")),
-        };
+        let hint = suggestion(typed, "states", &Phase::ALL.map(Phase::name));
         Failure::usage(format!("unknown state `{typed}`")).with_hint(hint)
     })
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::json::{check, given, read_as_object, whole};
-use crate::text::nearest::nearest;
+use crate::text::nearest::suggestion;
 use crate::values::size::{SizeError, format_size, parse_size};
 
 /// The minimum for any program. It catches `512` typed for `512M`.
@@ -102,8 +102,8 @@ impl fmt::Display for ExceededLimit {
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LimitsError {
-    #[error("unknown limit `{typed}`; {}", suggestion(*nearest))]
-    Unknown { typed: String, nearest: Option<&'static str> },
+    #[error("unknown limit `{typed}`; {}", suggestion(typed, "limits", &FIELDS))]
+    Unknown { typed: String },
     #[error("`{field}` is given twice")]
     Twice { field: &'static str },
     #[error("not a valid limit: `{0}`; write memory=512M,pids=100 or {{\"memory\":\"512M\",\"pids\":100}}")]
@@ -118,13 +118,6 @@ pub enum LimitsError {
     NotInRange { field: &'static str, value: String, min: i64, max: i64 },
     #[error("{message}")]
     Json { message: String },
-}
-
-fn suggestion(nearest: Option<&str>) -> String {
-    match nearest {
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("the limits are {}", FIELDS.join(", ")),
-    }
 }
 
 impl Limits {
@@ -260,10 +253,8 @@ impl FromStr for Limits {
 /// `open-files` and `open_files` are the same.
 fn field(typed: &str) -> Result<&'static str, LimitsError> {
     let name = typed.replace('-', "_");
-    FIELDS
-        .into_iter()
-        .find(|field| *field == name)
-        .ok_or_else(|| LimitsError::Unknown { typed: typed.to_owned(), nearest: nearest(typed, FIELDS) })
+    let field = FIELDS.into_iter().find(|field| *field == name);
+    field.ok_or_else(|| LimitsError::Unknown { typed: typed.to_owned() })
 }
 
 #[cfg(test)]

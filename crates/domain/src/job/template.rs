@@ -3,7 +3,7 @@
 //! Placeholders are filled in word by word before the words are quoted for the shell, so that the content of a line cannot
 //! become more than a part of one word.
 
-use crate::text::nearest::nearest;
+use crate::text::nearest::suggestion;
 use crate::text::shell::quote_words;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +20,8 @@ enum Piece {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    #[error("unknown column `{typed}`; did you mean `{nearest}`?")]
-    Near { typed: String, nearest: String },
-    #[error("unknown column `{typed}`; the columns are {known}")]
-    UnknownColumn { typed: String, known: String },
+    #[error("unknown column `{typed}`; {suggestion}")]
+    UnknownColumn { typed: String, suggestion: String },
     #[error("`{{}}` does not name a column; write {{1}}, or {{name}} for a name in the header")]
     NoName,
     #[error("unmatched brace in `{word}`; write {{{{ or }}}} for a literal brace")]
@@ -114,15 +112,10 @@ fn find_column(typed: &str, columns: &[&str]) -> Result<usize, TemplateError> {
     }
     match typed.parse::<usize>() {
         Ok(number) if (1..=columns.len()).contains(&number) => Ok(number - 1),
-        Ok(_) | Err(_) => Err(unknown_column(typed, columns)),
-    }
-}
-
-fn unknown_column(typed: &str, columns: &[&str]) -> TemplateError {
-    let typed = typed.to_owned();
-    match nearest(&typed, columns.iter().copied()) {
-        Some(nearest) => TemplateError::Near { nearest: nearest.to_owned(), typed },
-        None => TemplateError::UnknownColumn { typed, known: columns.join(", ") },
+        Ok(_) | Err(_) => Err(TemplateError::UnknownColumn {
+            typed: typed.to_owned(),
+            suggestion: suggestion(typed, "columns", columns),
+        }),
     }
 }
 

@@ -15,6 +15,14 @@ pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
+/// A question about the closest of `known`, or else all of them: `the columns are id, queue`.
+pub fn suggestion(typed: &str, plural: &str, known: &[&str]) -> String {
+    match nearest(typed, known.iter().copied()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("the {plural} are {}", known.join(", ")),
+    }
+}
+
 fn max_distance(name: &str) -> usize {
     (name.len() / 3).clamp(1, 3)
 }

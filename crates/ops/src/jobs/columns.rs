@@ -5,14 +5,12 @@ use serde_json::Value;
 
 use domain::job::Job;
 use domain::job::json::{BATCH, FIELDS, JobField};
-use domain::text::nearest::nearest;
+use domain::text::nearest::suggestion;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ColumnError {
-    #[error("unknown column `{typed}`; did you mean `{nearest}`?")]
-    Near { typed: String, nearest: &'static str },
-    #[error("unknown column `{typed}`; the columns are {}", known().map(|(name, _)| *name).collect::<Vec<_>>().join(", "))]
-    Unknown { typed: String },
+#[error("unknown column `{typed}`; {}", suggestion(typed, "columns", &Vec::from_iter(known().map(|(name, _)| *name))))]
+pub struct ColumnError {
+    typed: String,
 }
 
 fn known() -> impl Iterator<Item = &'static JobField> {
@@ -20,13 +18,7 @@ fn known() -> impl Iterator<Item = &'static JobField> {
 }
 
 pub fn parse_column(typed: &str) -> Result<&'static JobField, ColumnError> {
-    known().find(|(name, _)| *name == typed).ok_or_else(|| {
-        let (near, typed) = (nearest(typed, known().map(|(name, _)| *name)), typed.to_owned());
-        match near {
-            Some(nearest) => ColumnError::Near { typed, nearest },
-            None => ColumnError::Unknown { typed },
-        }
-    })
+    known().find(|(name, _)| *name == typed).ok_or_else(|| ColumnError { typed: typed.to_owned() })
 }
 
 /// Fields of a job, in the requested order.

@@ -7,7 +7,7 @@ use std::cmp::{Ordering, Reverse};
 use std::str::FromStr;
 
 use domain::job::Job;
-use domain::text::nearest::nearest;
+use domain::text::nearest::suggestion;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use store::{JobFilter, Page, PageStart, Store, StoreError};
@@ -16,36 +16,43 @@ use store::{JobFilter, Page, PageStart, Store, StoreError};
 const CHUNK: usize = 1_000;
 
 /// The sort key and direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Sort {
-    key: SortKey,
+    value: SortValue,
     descending: bool,
 }
 
-domain::named_enum! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    enum SortKey {
-        Created = "created",
-        Updated = "updated",
-        Priority = "priority",
-        RunAt = "run_at",
-        Started = "started",
-        Finished = "finished",
-        Attempts = "attempts",
-        Failures = "failures",
-        Queue = "queue",
-        State = "state",
-        Id = "id",
-        Command = "command",
-    }
+/// The value of a job to sort by; `None` if it has no such value.
+type SortValue = fn(&Job) -> Option<Value>;
+
+/// The sort keys.
+const KEYS: [(&str, SortValue); 12] = [
+    ("created", |job| i64::try_from(job.number).ok().map(Value::Number)),
+    ("updated", |job| time(Some(job.updated_at))),
+    ("priority", |job| Some(Value::Number(job.priority.into()))),
+    ("run_at", |job| time(job.life.run_at)),
+    ("started", |job| time(job.latest.started_at)),
+    ("finished", |job| time(job.life.state.finished_at())),
+    ("attempts", |job| Some(Value::Number(job.life.attempts.into()))),
+    ("failures", |job| Some(Value::Number(job.life.failures.into()))),
+    ("queue", |job| text(job.queue.as_str())),
+    ("state", |job| text(job.life.state.name().name())),
+    ("id", |job| text(job.id.as_str())),
+    ("command", |job| text(&job.command)),
+];
+
+fn time(at: Option<Timestamp>) -> Option<Value> {
+    at.map(|at| Value::Number(at.as_millis()))
+}
+
+fn text(text: &str) -> Option<Value> {
+    Some(Value::Text(text.to_owned()))
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SortError {
-    #[error("jobs cannot be sorted by `{typed}`; did you mean `{nearest}`?")]
-    Near { typed: String, nearest: &'static str },
-    #[error("jobs cannot be sorted by `{typed}`; the sort keys are {}", SortKey::ALL.map(SortKey::name).join(", "))]
-    Unknown { typed: String },
+#[error("jobs cannot be sorted by `{typed}`; {}", suggestion(typed, "sort keys", &KEYS.map(|(name, _)| name)))]
+pub struct SortError {
+    typed: String,
 }
 
 /// A value to sort by. Times are sorted as numbers.
@@ -55,43 +62,16 @@ enum Value {
     Text(String),
 }
 
-impl SortKey {
-    /// `None` if the job has no such value.
-    fn value(self, job: &Job) -> Option<Value> {
-        let text = |text: &str| Value::Text(text.to_owned());
-        let moment = |at: Timestamp| Value::Number(at.as_millis());
-        match self {
-            Self::Created => Some(Value::Number(i64::try_from(job.number).unwrap_or(i64::MAX))),
-            Self::Updated => Some(moment(job.updated_at)),
-            Self::Priority => Some(Value::Number(job.priority.into())),
-            Self::RunAt => job.life.run_at.map(moment),
-            Self::Started => job.latest.started_at.map(moment),
-            Self::Finished => job.life.state.finished_at().map(moment),
-            Self::Attempts => Some(Value::Number(job.life.attempts.into())),
-            Self::Failures => Some(Value::Number(job.life.failures.into())),
-            Self::Queue => Some(text(job.queue.as_str())),
-            Self::State => Some(text(job.life.state.name().name())),
-            Self::Id => Some(text(job.id.as_str())),
-            Self::Command => Some(text(&job.command)),
-        }
-    }
-}
-
 /// Parses `priority`, `-updated`, and JSON names such as `created_at`.
 impl FromStr for Sort {
     type Err = SortError;
 
     fn from_str(text: &str) -> Result<Self, SortError> {
         let (typed, descending) = text.strip_prefix('-').map_or((text, false), |name| (name, true));
-        let key = SortKey::from_name(typed).or_else(|| SortKey::from_name(typed.strip_suffix("_at")?));
-        if let Some(key) = key {
-            return Ok(Self { key, descending });
-        }
-        let typed = typed.to_owned();
-        Err(match nearest(&typed, SortKey::ALL.map(SortKey::name)) {
-            Some(nearest) => SortError::Near { typed, nearest },
-            None => SortError::Unknown { typed },
-        })
+        let key = |typed: &str| KEYS.into_iter().find(|(name, _)| *name == typed);
+        let found = key(typed).or_else(|| key(typed.strip_suffix("_at")?));
+        let (_, value) = found.ok_or_else(|| SortError { typed: typed.to_owned() })?;
+        Ok(Self { value, descending })
     }
 }
 
@@ -105,7 +85,7 @@ struct SortEntry {
 
 impl Sort {
     fn entry(self, job: Job) -> SortEntry {
-        SortEntry { value: self.key.value(&job), number: job.number, id: job.id }
+        SortEntry { value: (self.value)(&job), number: job.number, id: job.id }
     }
 
     /// Jobs without a value come last in both directions; among equal values the newest job comes first.
