@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer as _};
-use serde_json::ser::{CharEscape, CompactFormatter, Formatter, PrettyFormatter, Serializer};
+use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 use super::hostile::is_hostile;
 
@@ -50,7 +50,7 @@ pub fn to_json(value: &impl Serialize) -> serde_json::Result<String> {
     String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
 
-/// Escapes hostile characters in strings and delegates everything else to another formatter.
+/// Escapes hostile characters in strings and delegates the layout to another formatter.
 struct Escaping<F>(F);
 
 impl<F: Formatter> Formatter for Escaping<F> {
@@ -68,10 +68,6 @@ impl<F: Formatter> Formatter for Escaping<F> {
             rest = &rest[at + hostile_len..];
         }
         out.write_all(rest.as_bytes())
-    }
-
-    fn write_char_escape<W: ?Sized + Write>(&mut self, out: &mut W, escape: CharEscape) -> io::Result<()> {
-        self.0.write_char_escape(out, escape)
     }
 
     fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
