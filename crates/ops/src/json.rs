@@ -1,23 +1,49 @@
-//! The JSON forms of jobs, workers, status and settings, for `--json` and HTTP.
+//! The JSON forms of jobs, queues, workers, batches and status, for `--json` and HTTP.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::jobs::explain::JobExplanation;
+use super::status::Status;
 use super::status::throughput::AttemptRate;
 use super::status::watch::Snapshot;
-use super::status::{Problem, Status};
 use domain::job::backoff::BackoffChoice;
-use domain::job::graph::{Graph, Node};
+use domain::job::graph::Graph;
 pub use domain::job::json::JobJson;
 use domain::job::life::StateName;
 use domain::job::limits::Limits;
 use domain::job::retry_rules::ExitCodes;
 use domain::job::unique::UniqueFor;
 use domain::job::{Attempt, JobEvent, JobRecord, OnDependencyFailure};
-use domain::values::name::{BatchName, QueueName, ScheduleName};
+use domain::values::name::{BatchName, JobId, ScheduleName};
 use domain::values::timestamp::Timestamp;
-use store::{Queue, ServedJobs, Worker};
+use store::{Batch, Queue, ServedJobs, Worker};
+
+/// Declares the JSON of a type: the names and values of its fields, in order.
+macro_rules! json_object {
+    ($(#[$doc:meta])* $json:ident($of:ident: $type:ty) { $($field:ident: $value:expr,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $json<'a>(&'a $type);
+
+        impl<'a> From<&'a $type> for $json<'a> {
+            fn from($of: &'a $type) -> Self {
+                Self($of)
+            }
+        }
+
+        impl serde::Serialize for $json<'_> {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let $of = self.0;
+                let mut object = serializer.serialize_map(None)?;
+                $(serde::ser::SerializeMap::serialize_entry(&mut object, stringify!($field), &$value)?;)+
+                serde::ser::SerializeMap::end(object)
+            }
+        }
+    };
+}
+pub(crate) use json_object;
 
 /// An enqueued job; `existing` is true if an earlier job was returned.
 #[derive(Debug, Serialize)]
@@ -74,41 +100,21 @@ fn given_limits(limits: Limits) -> Option<Limits> {
     Some(limits).filter(|limits| !limits.is_none())
 }
 
-#[derive(Debug, Serialize)]
-struct AttemptJson<'a> {
-    attempt: u32,
-    worker_id: &'a str,
-    host: &'a str,
-    started_at: Timestamp,
-    finished_at: Option<Timestamp>,
-    outcome: Option<&'static str>,
-    exit_code: Option<i32>,
-    signal: Option<String>,
-    error: Option<&'a str>,
-    duration_ms: Option<u128>,
-    cpu_ms: Option<u128>,
-    max_rss_bytes: Option<u64>,
-    log_bytes: Option<u64>,
-}
-
-impl<'a> From<&'a Attempt> for AttemptJson<'a> {
-    fn from(attempt: &'a Attempt) -> Self {
-        let ending = attempt.ending.as_ref();
-        Self {
-            attempt: attempt.number,
-            worker_id: attempt.worker.as_str(),
-            host: &attempt.host,
-            started_at: attempt.started_at,
-            finished_at: ending.map(|ending| ending.finished_at),
-            outcome: ending.map(|ending| ending.outcome.name()),
-            exit_code: ending.and_then(|ending| ending.outcome.exit_code()),
-            signal: ending.and_then(|ending| ending.outcome.signal()).map(|signal| signal.to_string()),
-            error: ending.and_then(|ending| ending.error.as_deref()),
-            duration_ms: ending.map(|ending| ending.duration.as_millis()),
-            cpu_ms: ending.and_then(|ending| ending.usage.cpu).map(|cpu| cpu.as_millis()),
-            max_rss_bytes: ending.and_then(|ending| ending.usage.max_rss_bytes),
-            log_bytes: ending.map(|ending| ending.log_bytes),
-        }
+json_object! {
+    AttemptJson(attempt: Attempt) {
+        attempt: attempt.number,
+        worker_id: attempt.worker,
+        host: attempt.host,
+        started_at: attempt.started_at,
+        finished_at: attempt.ending.as_ref().map(|ending| ending.finished_at),
+        outcome: attempt.ending.as_ref().map(|ending| ending.outcome.name()),
+        exit_code: attempt.ending.as_ref().and_then(|ending| ending.outcome.exit_code()),
+        signal: attempt.ending.as_ref().and_then(|ending| ending.outcome.signal()).map(|signal| signal.to_string()),
+        error: attempt.ending.as_ref().and_then(|ending| ending.error.as_deref()),
+        duration_ms: attempt.ending.as_ref().map(|ending| ending.duration.as_millis()),
+        cpu_ms: attempt.ending.as_ref().and_then(|ending| ending.usage.cpu).map(|cpu| cpu.as_millis()),
+        max_rss_bytes: attempt.ending.as_ref().and_then(|ending| ending.usage.max_rss_bytes),
+        log_bytes: attempt.ending.as_ref().map(|ending| ending.log_bytes),
     }
 }
 
@@ -128,22 +134,12 @@ pub struct CutJson {
     pub cut_bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
-pub struct StatusJson<'a> {
-    jobs: BTreeMap<&'static str, u64>,
-    queues: Vec<QueueJson<'a>>,
-    workers: Vec<WorkerJson<'a>>,
-    problems: &'a [Problem],
-}
-
-impl<'a> From<&'a Status> for StatusJson<'a> {
-    fn from(status: &'a Status) -> Self {
-        Self {
-            jobs: by_state(&status.jobs),
-            queues: status.queues.iter().map(QueueJson::from).collect(),
-            workers: status.workers.iter().map(WorkerJson::from).collect(),
-            problems: &status.problems,
-        }
+json_object! {
+    StatusJson(status: Status) {
+        jobs: by_state(&status.jobs),
+        queues: status.queues.iter().map(QueueJson::from).collect::<Vec<_>>(),
+        workers: status.workers.iter().map(WorkerJson::from).collect::<Vec<_>>(),
+        problems: status.problems,
     }
 }
 
@@ -205,107 +201,84 @@ fn by_state(counts: &BTreeMap<StateName, u64>) -> BTreeMap<&'static str, u64> {
     StateName::ALL.into_iter().map(count).collect()
 }
 
-#[derive(Debug, Serialize)]
-pub struct QueueJson<'a> {
-    name: &'a str,
-    paused: bool,
-    paused_at: Option<Timestamp>,
-    paused_by: Option<&'a str>,
-    pause_reason: Option<&'a str>,
-    concurrency: Option<u32>,
-    rate: Option<String>,
-    /// When the rate limit allows the next start, if that is in the future.
-    next_start_at: Option<Timestamp>,
-    limits: Option<Limits>,
-    retry_on: Option<ExitCodes>,
-    no_retry_on: Option<ExitCodes>,
-    jobs: BTreeMap<&'static str, u64>,
-}
-
-impl<'a> From<&'a Queue> for QueueJson<'a> {
-    fn from(queue: &'a Queue) -> Self {
-        let pause = queue.paused.as_ref().map(|(_, pause)| pause);
-        Self {
-            name: queue.name.as_str(),
-            paused: queue.paused.is_some(),
-            paused_at: queue.paused.as_ref().map(|(at, _)| *at),
-            paused_by: pause.map(|pause| pause.by.as_str()),
-            pause_reason: pause.and_then(|pause| pause.reason.as_deref()),
-            concurrency: queue.concurrency,
-            rate: queue.rate.map(|rate| rate.to_string()),
-            next_start_at: queue.next_start_at,
-            limits: given_limits(queue.limits),
-            retry_on: queue.retry.retry_on,
-            no_retry_on: queue.retry.no_retry_on,
-            jobs: by_state(&queue.counts),
-        }
+json_object! {
+    /// `next_start_at` is when the rate limit allows the next start, if that is in the future.
+    QueueJson(queue: Queue) {
+        name: queue.name,
+        paused: queue.paused.is_some(),
+        paused_at: queue.paused.as_ref().map(|(at, _)| at),
+        paused_by: queue.paused.as_ref().map(|(_, pause)| &pause.by),
+        pause_reason: queue.paused.as_ref().and_then(|(_, pause)| pause.reason.as_ref()),
+        concurrency: queue.concurrency,
+        rate: queue.rate.map(|rate| rate.to_string()),
+        next_start_at: queue.next_start_at,
+        limits: given_limits(queue.limits),
+        retry_on: queue.retry.retry_on,
+        no_retry_on: queue.retry.no_retry_on,
+        jobs: by_state(&queue.counts),
     }
 }
 
-#[derive(Debug, Serialize)]
-pub struct WorkerJson<'a> {
-    id: &'a str,
-    pid: u32,
-    supervisor_pid: Option<u32>,
-    host: &'a str,
-    /// Null: all queues. Empty: the worker runs a single job.
-    queues: Option<Vec<&'a str>>,
-    concurrency: u32,
-    running: u32,
-    state: &'static str,
-    started_at: Timestamp,
-    last_heartbeat: Timestamp,
-}
-
-impl<'a> From<&'a Worker> for WorkerJson<'a> {
-    fn from(worker: &'a Worker) -> Self {
-        Self {
-            id: worker.id.as_str(),
-            pid: worker.pid,
-            supervisor_pid: worker.supervisor_pid,
-            host: &worker.host,
-            queues: match &worker.served {
-                ServedJobs::All => None,
-                ServedJobs::InOrder(queues) => Some(queues.iter().map(QueueName::as_str).collect()),
-                ServedJobs::Job(_) => Some(Vec::new()),
-            },
-            concurrency: worker.concurrency,
-            running: worker.running,
-            state: worker.state.name(),
-            started_at: worker.started_at,
-            last_heartbeat: worker.last_heartbeat,
-        }
+json_object! {
+    WorkerJson(worker: Worker) {
+        id: worker.id,
+        pid: worker.pid,
+        supervisor_pid: worker.supervisor_pid,
+        host: worker.host,
+        queues: match &worker.served {
+            ServedJobs::All => None,
+            ServedJobs::InOrder(queues) => Some(&queues[..]),
+            // The worker runs a single job.
+            ServedJobs::Job(_) => Some(&[][..]),
+        },
+        concurrency: worker.concurrency,
+        running: worker.running,
+        state: worker.state,
+        started_at: worker.started_at,
+        last_heartbeat: worker.last_heartbeat,
     }
 }
 
-/// The output of `graph`.
-#[derive(Debug, Serialize)]
-pub struct GraphJson<'a> {
-    id: Option<&'a str>,
-    nodes: &'a [Node],
-    edges: Vec<EdgeJson<'a>>,
-    /// Whether jobs were omitted.
-    cut: bool,
+json_object! {
+    /// The output of `graph`; `cut` is whether jobs were omitted.
+    GraphJson(graph: Graph) {
+        id: graph.nodes.first().map(|node| &node.id),
+        nodes: graph.nodes,
+        edges: graph
+            .edges
+            .iter()
+            .map(|edge| EdgeJson {
+                job: &graph.nodes[edge.job].id,
+                depends_on: &graph.nodes[edge.depends_on].id,
+            })
+            .collect::<Vec<_>>(),
+        cut: graph.is_cut,
+    }
 }
 
 #[derive(Debug, Serialize)]
 struct EdgeJson<'a> {
-    job: &'a str,
-    depends_on: &'a str,
+    job: &'a JobId,
+    depends_on: &'a JobId,
 }
 
-impl<'a> From<&'a Graph> for GraphJson<'a> {
-    fn from(graph: &'a Graph) -> Self {
-        let id = |place: usize| graph.nodes[place].id.as_str();
-        Self {
-            id: graph.nodes.first().map(|node| node.id.as_str()),
-            nodes: &graph.nodes,
-            edges: graph
-                .edges
-                .iter()
-                .map(|edge| EdgeJson { job: id(edge.job), depends_on: id(edge.depends_on) })
-                .collect(),
-            cut: graph.is_cut,
-        }
+json_object! {
+    /// `finished_at` is null while any of its jobs is unfinished.
+    BatchJson(batch: Batch) {
+        name: batch.name,
+        created_at: batch.created_at,
+        finished_at: batch.finished_at,
+        total: batch.total(),
+        jobs: by_state(&batch.counts),
+    }
+}
+
+json_object! {
+    ExplanationJson(explained: JobExplanation) {
+        id: explained.job.id,
+        state: explained.job.life.state.name(),
+        reasons: explained.explanation.reasons,
+        probable_start: explained.explanation.probable_start,
+        guessed_from: explained.explanation.estimated_from,
     }
 }

@@ -8,7 +8,8 @@ use crate::rows::jobs::row;
 use crate::rows::tx::Effects;
 use crate::rows::verbs::{change, edit, enqueue};
 use crate::rows::views::{explain_facts, find, graph, idle, list};
-use crate::{EnqueueError, EnqueueRefusal, ExplainFacts, JobFilter, Page, RefusedJob, Store, StoreError};
+use crate::{EnqueueError, EnqueueRefusal, JobFilter, Page, RefusedJob, Store, StoreError};
+use domain::explain::Facts;
 use domain::job::edit::Edit;
 use domain::job::graph::Graph;
 use domain::job::life::StateName;
@@ -84,8 +85,9 @@ impl dyn Store + '_ {
         self.view(|tx| graph::graph(tx, id, limit))
     }
 
-    /// The facts that explain why a job does not run, in one snapshot.
-    pub fn explain_facts(&self, id: &JobId) -> Result<Option<ExplainFacts>, StoreError> {
+    /// The facts that explain why a job does not run, in one snapshot. The caller fills in those about the workers and
+    /// unkillable processes.
+    pub fn explain_facts(&self, id: &JobId) -> Result<Option<Facts>, StoreError> {
         self.view(|tx| explain_facts::explain_facts(tx, id))
     }
 

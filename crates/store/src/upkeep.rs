@@ -13,8 +13,6 @@ use crate::rows::views::recent_problems;
 use crate::rows::{recount, transfer};
 use crate::transfer::{ImportError, ImportSummary, Line};
 use crate::{Contradiction, DerivedData, Hook, JobFilter, JobRef, Store, StoreError};
-use domain::explain::{Count, Durations, QueueFacts};
-use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
@@ -153,20 +151,6 @@ pub enum ExportScope<'a> {
     Ids(&'a [JobId]),
     /// The same for the jobs that match a filter.
     Kind(&'a JobFilter),
-}
-
-/// The facts that explain why a job does not run now.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExplainFacts {
-    pub job: Job,
-    pub now: Timestamp,
-    /// Some of the jobs that it waits for.
-    pub waits_for: Vec<(JobId, StateName)>,
-    pub queue: QueueFacts,
-    /// Ready jobs that are claimed before it: in its queue, and in other queues that do not hold them back.
-    pub ahead_in_queue: Count,
-    pub ahead_elsewhere: Count,
-    pub durations: Option<Durations>,
 }
 
 /// An entry of the event log.

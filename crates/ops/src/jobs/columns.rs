@@ -8,7 +8,7 @@ use domain::job::json::{BATCH, FIELDS, JobField};
 use domain::text::nearest::suggestion;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown column `{typed}`; {}", suggestion(typed, "columns", &Vec::from_iter(known().map(|(name, _)| *name))))]
+#[error("unknown column `{typed}`; {}", suggestion(typed, "columns", &known().map(|(name, _)| *name).collect::<Vec<_>>()))]
 pub struct ColumnError {
     typed: String,
 }

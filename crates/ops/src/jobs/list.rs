@@ -35,18 +35,18 @@ const KEYS: [(&str, SortValue); 12] = [
     ("finished", |job| time(job.life.state.finished_at())),
     ("attempts", |job| Some(Value::Number(job.life.attempts.into()))),
     ("failures", |job| Some(Value::Number(job.life.failures.into()))),
-    ("queue", |job| text(job.queue.as_str())),
-    ("state", |job| text(job.life.state.name().name())),
-    ("id", |job| text(job.id.as_str())),
-    ("command", |job| text(&job.command)),
+    ("queue", |job| Some(text(job.queue.as_str()))),
+    ("state", |job| Some(text(job.life.state.name().name()))),
+    ("id", |job| Some(text(job.id.as_str()))),
+    ("command", |job| Some(text(&job.command))),
 ];
 
 fn time(at: Option<Timestamp>) -> Option<Value> {
     at.map(|at| Value::Number(at.as_millis()))
 }
 
-fn text(text: &str) -> Option<Value> {
-    Some(Value::Text(text.to_owned()))
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,63 +3,33 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::json::json_object;
 use domain::job::spec::JobSpec;
 use domain::schedule::{NEXT_RUNS, OnMissed, Run, Schedule, When};
-use domain::values::timestamp::Timestamp;
 
-#[derive(Debug, Serialize)]
-pub struct ScheduleJson<'a> {
-    name: &'a str,
-    kind: &'static str,
-    expression: String,
-    /// Null unless the kind is cron.
-    time_zone: Option<&'a str>,
-    description: String,
-    on_missed: &'static str,
-    /// Null unless `on_missed` is `all`.
-    missed_limit: Option<u32>,
-    on_overlap: &'static str,
-    paused: bool,
-    paused_at: Option<Timestamp>,
-    paused_by: Option<&'a str>,
-    pause_reason: Option<&'a str>,
-    created_at: Timestamp,
-    created_by: &'a str,
-    next_at: Option<Timestamp>,
-    last_at: Option<Timestamp>,
-    missed_at: Option<Timestamp>,
-    skipped_at: Option<Timestamp>,
-    next_runs: Vec<Timestamp>,
-    job: Value,
-}
-
-impl<'a> From<&'a Schedule> for ScheduleJson<'a> {
-    fn from(schedule: &'a Schedule) -> Self {
-        let pause = schedule.pause.as_ref();
-        let next_runs = schedule.next_runs(NEXT_RUNS);
-        Self {
-            name: schedule.name.as_str(),
-            kind: schedule.when.kind(),
-            expression: schedule.when.expression(),
-            time_zone: schedule.when.zone_name(),
-            description: description(&schedule.when),
-            on_missed: schedule.policy.on_missed.name(),
-            missed_limit: (schedule.policy.on_missed == OnMissed::All)
-                .then_some(schedule.policy.missed_limit),
-            on_overlap: schedule.policy.on_overlap.name(),
-            paused: pause.is_some(),
-            paused_at: pause.map(|pause| pause.since),
-            paused_by: pause.map(|pause| pause.by.as_str()),
-            pause_reason: pause.and_then(|pause| pause.reason.as_deref()),
-            created_at: schedule.created_at,
-            created_by: &schedule.created_by,
-            next_at: next_runs.first().copied(),
-            last_at: schedule.last_at,
-            missed_at: schedule.missed_at,
-            skipped_at: schedule.skipped_at,
-            next_runs,
-            job: job(&schedule.job),
-        }
+json_object! {
+    /// `time_zone` is null unless the kind is cron, and `missed_limit` unless `on_missed` is `all`.
+    ScheduleJson(schedule: Schedule) {
+        name: schedule.name,
+        kind: schedule.when.kind(),
+        expression: schedule.when.expression(),
+        time_zone: schedule.when.zone_name(),
+        description: description(&schedule.when),
+        on_missed: schedule.policy.on_missed,
+        missed_limit: (schedule.policy.on_missed == OnMissed::All).then_some(schedule.policy.missed_limit),
+        on_overlap: schedule.policy.on_overlap,
+        paused: schedule.pause.is_some(),
+        paused_at: schedule.pause.as_ref().map(|pause| pause.since),
+        paused_by: schedule.pause.as_ref().map(|pause| &pause.by),
+        pause_reason: schedule.pause.as_ref().and_then(|pause| pause.reason.as_ref()),
+        created_at: schedule.created_at,
+        created_by: schedule.created_by,
+        next_at: schedule.next_runs(1).first(),
+        last_at: schedule.last_at,
+        missed_at: schedule.missed_at,
+        skipped_at: schedule.skipped_at,
+        next_runs: schedule.next_runs(NEXT_RUNS),
+        job: job(&schedule.job),
     }
 }
 

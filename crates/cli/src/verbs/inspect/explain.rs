@@ -6,7 +6,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::resolve_id_to_show;
 use crate::render::text::{printable, rough, state_style, wrap};
-use ops::jobs::explain::{ExplanationJson, JobExplanation, explain};
+use ops::jobs::explain::{JobExplanation, explain};
+use ops::json::ExplanationJson;
 
 /// Explain why a job is not running, and estimate when it will start
 ///

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{capacity, find};
+use crate::StoreError;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, malformed};
@@ -10,9 +11,8 @@ use crate::rows::keys::{JobSeq, QueueKey};
 use crate::rows::tables::rates;
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
-use crate::{ExplainFacts, StoreError};
 use domain::explain::wait_reason::Pause;
-use domain::explain::{Count, Durations, QueueFacts};
+use domain::explain::{Count, Durations, Facts, QueueFacts, WorkerFacts};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
@@ -24,18 +24,25 @@ const MAX_AHEAD_COUNTED: u64 = 1_000;
 /// How many recent attempts give the average duration of a queue's jobs.
 const ATTEMPTS_MEASURED: usize = 20;
 
-pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<ExplainFacts>, StoreError> {
+pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<Facts>, StoreError> {
     let (Some(job), Some(known)) = (find::find(tx, id)?, row::by_id(tx, id)?) else {
         return Ok(None);
     };
-    Ok(Some(ExplainFacts {
+    let ahead_in_queue = ahead_in(tx, known.queue_id, &known)?;
+    let elsewhere = ahead_elsewhere(tx, &known)?;
+    Ok(Some(Facts {
         job,
         now: tx.now,
         waits_for: waits_for(tx, known.seq)?,
         queue: queue(tx, known.queue_id)?,
-        ahead_in_queue: ahead_in(tx, known.queue_id, &known)?,
-        ahead_elsewhere: ahead_elsewhere(tx, &known)?,
+        ahead: Count {
+            least: ahead_in_queue.least + elsewhere.least,
+            is_exact: ahead_in_queue.is_exact && elsewhere.is_exact,
+        },
+        ahead_in_queue,
         durations: durations(tx, known.queue_id)?,
+        workers: WorkerFacts::default(),
+        unkillable: Vec::new(),
     }))
 }
 

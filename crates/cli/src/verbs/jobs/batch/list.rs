@@ -10,7 +10,7 @@ use crate::render::table::{Table, counted};
 use crate::render::text::{ago, grouped, moment, state_style};
 use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
-use ops::jobs::batch::BatchJson;
+use ops::json::BatchJson;
 use store::Batch;
 
 pub(super) fn list(context: &Context, limit: usize) -> Result<(), Failure> {
