@@ -21,6 +21,7 @@ pub use policy::{
 };
 pub use when::{MIN_PERIOD, When, WhenError};
 
+use super::explain::wait_reason::Pause;
 use super::job::life::StateName;
 use super::job::spec::JobSpec;
 use super::values::name::{JobId, ScheduleName};
@@ -48,15 +49,8 @@ pub struct Schedule {
     pub missed_at: Option<Timestamp>,
     /// The latest occurrence that was skipped because an earlier run was unfinished, or too many were.
     pub skipped_at: Option<Timestamp>,
-    pub pause: Option<SchedulePause>,
-}
-
-/// When a schedule was paused, by whom, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchedulePause {
-    pub since: Timestamp,
-    pub by: String,
-    pub reason: Option<String>,
+    /// When and why it was paused.
+    pub paused: Option<(Timestamp, Pause)>,
 }
 
 /// A job that a schedule has enqueued.
@@ -83,7 +77,7 @@ impl Schedule {
 
     /// The next occurrences; none while it is paused.
     pub fn next_runs(&self, count: usize) -> Vec<Timestamp> {
-        let first = self.next_at.filter(|_| self.pause.is_none());
+        let first = self.next_at.filter(|_| self.paused.is_none());
         std::iter::successors(first, |at| self.next_after(*at)).take(count).collect()
     }
 

@@ -374,8 +374,8 @@ fn a_paused_schedule_does_not_fire(fixture: &Fixture) {
     add(fixture, &minutely("s"));
     let before = fixture.now();
     assert!(pause(fixture, "s", true));
-    let paused = find(fixture, "s").0.pause.expect("the schedule is paused");
-    assert_eq!((paused.since, paused.by.as_str()), (before, ACTOR));
+    let (at, paused) = find(fixture, "s").0.paused.expect("the schedule is paused");
+    assert_eq!((at, paused.by.as_str()), (before, ACTOR));
     assert_eq!(paused.reason.as_deref(), Some("for a reason"));
     fixture.pass_secs(600);
     assert_eq!(fired(fixture), FireResult::default());
@@ -390,7 +390,7 @@ fn a_resumed_schedule_continues_with_its_next_time(fixture: &Fixture) {
     for _ in 0..2 {
         assert!(pause(fixture, "s", false), "resuming twice is allowed");
         let (schedule, _) = find(fixture, "s");
-        assert_eq!((schedule.pause, schedule.next_at), (None, Some(minutes_after(start, 11))));
+        assert_eq!((schedule.paused, schedule.next_at), (None, Some(minutes_after(start, 11))));
     }
     assert_eq!(fire(fixture), [""; 0], "runs missed during the pause are not made up for");
     assert_eq!(find(fixture, "s").0.missed_at, None);

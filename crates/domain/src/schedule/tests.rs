@@ -48,7 +48,7 @@ fn schedule(when: When, created_at: &str) -> Schedule {
         next_at,
         missed_at: None,
         skipped_at: None,
-        pause: None,
+        paused: None,
     }
 }
 
@@ -94,8 +94,8 @@ fn a_paused_schedule_has_no_next_runs() {
     assert_eq!(nightly.next_runs(2), next);
     let once = schedule(When::At(next[0]), "2026-11-16T00:00:00Z");
     assert_eq!(once.next_runs(5), next[..1]);
-    let pause = SchedulePause { since: next[0], by: "tester".to_owned(), reason: None };
-    assert_eq!(Schedule { pause: Some(pause), ..nightly }.next_runs(5), []);
+    let pause = Pause { by: "tester".to_owned(), reason: None };
+    assert_eq!(Schedule { paused: Some((next[0], pause)), ..nightly }.next_runs(5), []);
 }
 
 #[test]

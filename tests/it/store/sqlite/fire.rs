@@ -86,7 +86,7 @@ fn a_schedule_that_cannot_be_parsed_is_paused() {
     assert_eq!(reason, "its definition is invalid: there is no time zone `Mars/Phobos`");
     let fixture: Fixture = home.fixture();
     let good = fixture.store.schedule(&name("good")).expect("schedule").expect("the schedule exists");
-    assert_eq!((good.0.pause, good.1.len()), (None, 1));
+    assert_eq!((good.0.paused, good.1.len()), (None, 1));
     let left = "select count(*) from schedules where paused_by = 'queuectl' and last_at is null and next_at is not null";
     drop(fixture);
     assert_eq!(super::value(&home.connect(), left), "4", "the paused schedules are otherwise unchanged");

@@ -43,7 +43,7 @@ fn schedule() -> ScheduleEvidence {
         next_at: Some(second(3)),
         missed_at: None,
         skipped_at: None,
-        pause: None,
+        paused: None,
     };
     ScheduleEvidence { schedule, job: plan("tick") }
 }

@@ -7,7 +7,7 @@ use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, named, params};
 use crate::{NewSchedule, Pause, ScheduleRefusal, StoreError, WriteError};
-use domain::schedule::{Firing, OnMissed, OnOverlap, Policy, Schedule, SchedulePause, When, WhenError};
+use domain::schedule::{Firing, OnMissed, OnOverlap, Policy, Schedule, When, WhenError};
 use domain::values::name::ScheduleName;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
@@ -38,7 +38,7 @@ pub(crate) fn add(tx: &Tx<'_>, new: &NewSchedule, by: &str) -> Result<Schedule, 
         next_at: Some(first),
         missed_at: None,
         skipped_at: None,
-        pause: None,
+        paused: None,
     };
     let environment_id = new.environment.as_deref().map(|variables| environments::id(tx, variables));
     insert(tx, &schedule, environment_id.transpose()?)?;
@@ -100,7 +100,7 @@ pub(crate) fn change_pause(
     let Some(known) = find(tx, name)? else {
         return Ok(false);
     };
-    match (pause, &known.schedule.pause) {
+    match (pause, &known.schedule.paused) {
         (Some(pause), _) => {
             set_pause(tx, known.id, Some(pause))?;
             events::record(tx, None, "schedule_pause", by, Some(name.as_str()))?;
@@ -220,7 +220,7 @@ fn read(row: &Row<'_>) -> Result<ScheduleRow, StoreError> {
             next_at: row.get("next_at")?,
             missed_at: row.get("missed_at")?,
             skipped_at: row.get("skipped_at")?,
-            pause: read_pause(row)?,
+            paused: read_pause(row)?,
         },
     })
 }
@@ -251,9 +251,8 @@ fn read_policy(row: &Row<'_>) -> Result<Policy, StoreError> {
     })
 }
 
-fn read_pause(row: &Row<'_>) -> Result<Option<SchedulePause>, StoreError> {
-    let since: Option<Timestamp> = row.get("paused_at")?;
-    let paused =
-        |since| Ok(SchedulePause { since, by: row.get("paused_by")?, reason: row.get("pause_reason")? });
-    since.map(paused).transpose()
+fn read_pause(row: &Row<'_>) -> Result<Option<(Timestamp, Pause)>, StoreError> {
+    let at: Option<Timestamp> = row.get("paused_at")?;
+    let paused = |at| Ok((at, Pause { by: row.get("paused_by")?, reason: row.get("pause_reason")? }));
+    at.map(paused).transpose()
 }

@@ -50,9 +50,9 @@ fn last(schedule: &Schedule, run: &Run, now: Timestamp) -> String {
 }
 
 fn paused(schedule: &Schedule, now: Timestamp) -> String {
-    let Some(pause) = &schedule.pause else {
+    let Some((at, pause)) = &schedule.paused else {
         return "-".to_owned();
     };
     let why = pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    format!("{} by {}{why}", ago(pause.since, now), pause.by)
+    format!("{} by {}{why}", ago(*at, now), pause.by)
 }

@@ -43,9 +43,9 @@ fn facts(schedule: &Schedule, now: Timestamp) -> Vec<(&'static str, String)> {
     say("zone", schedule.when.zone_name().map(str::to_owned));
     say(
         "paused",
-        schedule.pause.as_ref().map(|pause| format!("{} by {}", moment(pause.since, now), pause.by)),
+        schedule.paused.as_ref().map(|(at, pause)| format!("{} by {}", moment(*at, now), pause.by)),
     );
-    say("reason", schedule.pause.as_ref().and_then(|pause| pause.reason.clone()));
+    say("reason", schedule.paused.as_ref().and_then(|(_, pause)| pause.reason.clone()));
     say("on missed", Some(on_missed(schedule)));
     say("on overlap", Some(schedule.policy.on_overlap.name().to_owned()));
     say("last missed", schedule.missed_at.map(|at| moment(at, now)));
