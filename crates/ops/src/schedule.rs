@@ -2,8 +2,6 @@
 
 pub mod json;
 
-use std::sync::Arc;
-
 use super::OpError;
 use super::error::Named;
 use super::jobs::enqueue::Caller;
@@ -42,13 +40,11 @@ pub fn add(
 ) -> Result<Schedule, OpError> {
     let ScheduleRequest { name, when, policy, mut job } = request;
     check_job(&job, policy)?;
-    let environment = caller.environment.map(Arc::new);
-    let origin =
-        Origin { settings: in_force(store)?, cwd: caller.cwd, environment, if_absent: false, batch: None };
+    let origin = Origin { settings: in_force(store)?, caller };
     // Report an invalid job now instead of at every run.
     let checked = job.clone().resolve(&origin, || JobIdSequence::default().next(Timestamp::EPOCH, 0))?;
     job.cwd = checked.cwd;
-    let new = NewSchedule { name, when, job, environment: origin.environment, policy };
+    let new = NewSchedule { name, when, job, environment: origin.caller.environment, policy };
     let schedule = store.add_schedule(&new, by)?;
     store.announce(Notice::Orders)?;
     Ok(schedule)

@@ -1,5 +1,7 @@
 //! The working directory and environment that a new job inherits from the process that enqueues it.
 
+use std::sync::Arc;
+
 use domain::job::environment::Environment;
 use ops::jobs::enqueue::Caller;
 use sys::process::user;
@@ -23,7 +25,7 @@ impl CallerFlags {
     pub(crate) fn caller(&self) -> Caller {
         Caller {
             cwd: working_directory(),
-            environment: (!self.no_env_capture).then(|| Environment::capture(user::variables())),
+            environment: (!self.no_env_capture).then(|| Arc::new(Environment::capture(user::variables()))),
             if_absent: self.if_absent,
             batch: None,
         }

@@ -98,8 +98,15 @@ pub enum Timeout {
 #[derive(Clone, Debug)]
 pub struct Origin {
     pub settings: Settings,
-    /// The caller's working directory. `None` if it is unknown; each job must then set its own.
+    pub caller: Caller,
+}
+
+/// How a caller wants its jobs enqueued.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// Its working directory. `None` if it is unknown; each job must then set its own.
     pub cwd: Option<String>,
+    /// Its environment; `None` if the jobs use the worker's.
     pub environment: Option<Arc<Environment>>,
     pub if_absent: bool,
     /// The batch that the jobs are enqueued into.
@@ -152,7 +159,7 @@ impl JobSpec {
             max_retries: self.retries()?.unwrap_or(origin.settings.max_retries),
             start: self.start()?.unwrap_or(Start::Now),
             options: self.options()?,
-            cwd: Some(resolve_cwd(self.cwd, origin.cwd.as_deref())?),
+            cwd: Some(resolve_cwd(self.cwd, origin.caller.cwd.as_deref())?),
             id: self.id.unwrap_or_else(generate_id),
             command: self.command.ok_or(SpecError::NoCommand)?,
             queue: self.queue.unwrap_or_else(QueueName::default_queue),
@@ -160,10 +167,10 @@ impl JobSpec {
             timeout: self.timeout.map_or(origin.settings.job_timeout, Timeout::span),
             depends_on: self.depends_on,
             unique_key: self.unique_key,
-            environment: origin.environment.clone(),
+            environment: origin.caller.environment.clone(),
             tags: self.tags,
-            if_absent: origin.if_absent,
-            batch: origin.batch.clone(),
+            if_absent: origin.caller.if_absent,
+            batch: origin.caller.batch.clone(),
         })
     }
 

@@ -3,28 +3,14 @@
 pub mod each;
 pub mod lines;
 
-use std::sync::Arc;
-
 use crate::OpError;
-
 use domain::job::NewJob;
-use domain::job::environment::Environment;
+pub use domain::job::spec::Caller;
 use domain::job::spec::{JobSpec, Origin, SpecError};
-use domain::values::name::{BatchName, JobId, JobIdSequence};
+use domain::values::name::{JobId, JobIdSequence};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
 use store::{EnqueueError, EnqueueResult, RefusedJob, Store, StoreError};
-
-/// How the caller wants its jobs enqueued.
-#[derive(Clone, Debug)]
-pub struct Caller {
-    pub cwd: Option<String>,
-    /// The caller's environment; `None` if the jobs use the worker's.
-    pub environment: Option<Environment>,
-    pub if_absent: bool,
-    /// The batch that the jobs are added to.
-    pub batch: Option<BatchName>,
-}
 
 /// Enqueues for one caller.
 #[derive(Debug)]
@@ -37,13 +23,7 @@ pub struct Enqueuer<'s> {
 
 impl<'s> Enqueuer<'s> {
     pub fn new(store: &'s dyn Store, caller: Caller) -> Result<Self, OpError> {
-        let origin = Origin {
-            settings: in_force(store)?,
-            cwd: caller.cwd,
-            environment: caller.environment.map(Arc::new),
-            if_absent: caller.if_absent,
-            batch: caller.batch,
-        };
+        let origin = Origin { settings: in_force(store)?, caller };
         Ok(Self { store, origin, ids: JobIdSequence::default(), now: store.now()? })
     }
 
@@ -52,7 +32,7 @@ impl<'s> Enqueuer<'s> {
     }
 
     pub fn refuses_taken_ids(&self) -> bool {
-        !self.origin.if_absent
+        !self.origin.caller.if_absent
     }
 
     pub fn resolve(&mut self, request: JobSpec) -> Result<NewJob, SpecError> {

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use domain::job::backoff::BackoffChoice;
 use domain::job::retry_rules::ExitCodesError;
 use domain::job::spec::{
-    JobSpec, MAX_COMMAND_BYTES, MAX_CWD_BYTES, MAX_DEPENDENCIES, MAX_TAG_BYTES, MAX_TAGS,
+    Caller, JobSpec, MAX_COMMAND_BYTES, MAX_CWD_BYTES, MAX_DEPENDENCIES, MAX_TAG_BYTES, MAX_TAGS,
     MAX_UNIQUE_KEY_BYTES, Origin, SpecError, Timeout,
 };
 use domain::job::{NewJob, OnDependencyFailure, Start};
@@ -221,13 +221,8 @@ fn given<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) -> Value {
 
 /// Only combinations of fields that exclude each other are refused.
 fn check_resolved(request: &JobSpec) {
-    let origin = Origin {
-        settings: Settings::default(),
-        cwd: Some("/here".into()),
-        environment: None,
-        if_absent: false,
-        batch: None,
-    };
+    let caller = Caller { cwd: Some("/here".into()), ..Caller::default() };
+    let origin = Origin { settings: Settings::default(), caller };
     let generated: JobId = "generated".parse().expect("an id");
     let is_own_parent = request.id.as_ref().is_some_and(|id| request.depends_on.contains(id));
     match request.clone().resolve(&origin, || generated.clone()) {

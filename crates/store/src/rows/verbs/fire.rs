@@ -15,7 +15,7 @@ use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, FireResult, Pause, Refu
 use domain::job::NewJob;
 use domain::job::life::{Event, StateName, transition};
 use domain::job::options::JobOptions;
-use domain::job::spec::Origin;
+use domain::job::spec::{Caller, Origin};
 use domain::schedule::{OnOverlap, Run, fire};
 use domain::values::name::{JobId, ScheduleName};
 use domain::values::timestamp::Timestamp;
@@ -146,8 +146,8 @@ fn refused(reason: &EnqueueRefusal) -> StoreError {
 /// The job of a schedule under the current settings; the caller chooses its id.
 fn new_job(tx: &Tx<'_>, known: &ScheduleRow) -> Result<NewJob, StoreError> {
     let environment = known.environment_id.map(|id| environments::load(tx, id)).transpose()?;
-    let origin =
-        Origin { settings: tx.settings()?.clone(), cwd: None, environment, if_absent: false, batch: None };
+    let caller = Caller { environment, ..Caller::default() };
+    let origin = Origin { settings: tx.settings()?.clone(), caller };
     let job = known.schedule.job.clone().resolve(&origin, || known.schedule.job_id(tx.now, 1));
     job.map_err(|error| row::malformed("schedule", error))
 }

@@ -9,10 +9,7 @@ pub(super) fn origin() -> Origin {
             max_retries: 7,
             ..Settings::default()
         },
-        cwd: Some("/home".to_owned()),
-        environment: None,
-        if_absent: false,
-        batch: None,
+        caller: Caller { cwd: Some("/home".to_owned()), ..Caller::default() },
     }
 }
 
