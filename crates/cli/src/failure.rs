@@ -18,6 +18,7 @@ use ops::config::how_to_repair;
 use ops::error::{Named, chain};
 use ops::home::ownership::{advice, advice_for_found, advice_for_making};
 use proof::ProofError;
+use store::sqlite::RestoreError;
 use store::transfer::ImportError;
 use store::{Conflict, EnqueueRefusal, StoreError};
 use sys::process::Holder;
@@ -134,10 +135,9 @@ fn with_hint(exit: Exit, hint: impl Into<String>) -> Judgement {
 
 fn judge(error: &OpError) -> Judgement {
     match error {
-        OpError::Store(error) => judge_store(error),
-        OpError::BadBackup { source: error, .. } | OpError::Import(ImportError::Store(error)) => {
-            (judge_store(error).0, None)
-        }
+        OpError::Store(error) | OpError::Restore(RestoreError::Store(error)) => judge_store(error),
+        OpError::Restore(RestoreError::BadBackup { source: error, .. })
+        | OpError::Import(ImportError::Store(error)) => (judge_store(error).0, None),
         OpError::BadLine { source, .. } => judge_line(source),
         OpError::Stopped { line, stored, source } => judge_stop(*line, *stored, source),
         OpError::PartlyDone { source, .. } => {
@@ -184,13 +184,17 @@ fn judge(error: &OpError) -> Judgement {
             with_hint(Exit::Conflict, "choose another name, or remove it first with `queuectl hook remove`")
         }
         OpError::FileExists(_) => with_hint(Exit::Conflict, "use --force to replace it"),
-        OpError::LiveWorkers { .. } => with_hint(Exit::Conflict, "stop them first: `queuectl worker stop`"),
+        OpError::Restore(RestoreError::Workers { .. }) => {
+            with_hint(Exit::Conflict, "stop them first: `queuectl worker stop`")
+        }
         OpError::WaitsForItself { .. } => with_hint(Exit::Conflict, SELF_WAIT_HINT),
         OpError::OnlySlotTaken { queue, .. } => with_hint(Exit::Conflict, capacity_hint(queue)),
         OpError::Import(ImportError::IdTaken(_)) => {
             with_hint(Exit::Conflict, "--if-absent skips jobs that already exist")
         }
-        OpError::RestoreUnderWay | OpError::Import(ImportError::KeyTaken { .. }) => (Exit::Conflict, None),
+        OpError::Restore(RestoreError::UnderWay) | OpError::Import(ImportError::KeyTaken { .. }) => {
+            (Exit::Conflict, None)
+        }
         OpError::Schedule(error) => (Exit::Usage, hint_for_schedule(error)),
         OpError::Hook(error) => (Exit::Usage, hint_for_hook(error)),
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {

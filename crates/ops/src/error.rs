@@ -185,16 +185,8 @@ pub enum OpError {
     FileExists(PathBuf),
     #[error("`{}` is the queue's own database", .0.display())]
     BackupOntoItself(PathBuf),
-    #[error("{}", alive(*count))]
-    LiveWorkers { count: usize },
-    #[error("another restore is in progress")]
-    RestoreUnderWay,
-    #[error("the backup `{}` cannot be used; nothing was changed", path.display())]
-    BadBackup {
-        path: PathBuf,
-        #[source]
-        source: StoreError,
-    },
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
     #[error("no home folder: none of --home, QUEUECTL_HOME and HOME is set")]
     NoHome,
     #[error("refused to use the home `{}`", home.display())]
@@ -244,29 +236,10 @@ impl From<ImportError> for OpError {
     }
 }
 
-impl From<RestoreError> for OpError {
-    fn from(error: RestoreError) -> Self {
-        match error {
-            RestoreError::Store(error) => error.into(),
-            RestoreError::Workers { count } => Self::LiveWorkers { count },
-            RestoreError::UnderWay => Self::RestoreUnderWay,
-            RestoreError::BadBackup { path, source } => Self::BadBackup { path, source },
-        }
-    }
-}
-
 impl OpError {
     /// The error for a name that is not among the known ones.
     pub fn no_such<'a>(what: Named, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         Self::NoSuch { what, name: name.to_owned(), nearest: nearest(name, known).map(str::to_owned) }
-    }
-}
-
-fn alive(count: usize) -> String {
-    if count == 1 {
-        "a worker is running on this queue".to_owned()
-    } else {
-        format!("{count} workers are running on this queue")
     }
 }
 

@@ -8,7 +8,7 @@ use crate::OpError;
 use crate::home::location::{Location, StoreAddress, ensure_home};
 use crate::worker::live::live_workers;
 use domain::log;
-use store::sqlite::{IncomingBackup, RestoreSummary, SqliteStore};
+use store::sqlite::{IncomingBackup, RestoreError, RestoreSummary, SqliteStore};
 use store::{Store, StoreError};
 use sys::clock::SystemClock;
 use sys::fs::liveness_lock;
@@ -34,7 +34,7 @@ pub fn prepare(location: &Location, file: &Path, by: &str) -> Result<PreparedRes
     File::open(file).map_err(|source| OpError::CannotRead { path: file.to_owned(), source })?;
     ensure_home(&location.home)?;
     if let count @ 1.. = count_workers(location) {
-        return Err(OpError::LiveWorkers { count });
+        return Err(RestoreError::Workers { count }.into());
     }
     let StoreAddress::Sqlite(database) = &location.store;
     let logs = location.home.join(log::FOLDER);

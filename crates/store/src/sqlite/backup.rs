@@ -54,7 +54,7 @@ pub struct RestoreSummary {
 pub enum RestoreError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("workers are running ({count})")]
+    #[error("{}", alive(*count))]
     Workers { count: usize },
     #[error("another restore is in progress")]
     UnderWay,
@@ -65,4 +65,12 @@ pub enum RestoreError {
         #[source]
         source: StoreError,
     },
+}
+
+fn alive(count: usize) -> String {
+    if count == 1 {
+        "a worker is running on this queue".to_owned()
+    } else {
+        format!("{count} workers are running on this queue")
+    }
 }

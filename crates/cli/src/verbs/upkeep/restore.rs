@@ -13,7 +13,7 @@ use crate::render::text::{grouped, jobs, printable};
 use ops::OpError;
 use ops::jobs::calling_job::CallingJob;
 use ops::upkeep::restore::{ExistingQueue, prepare};
-use store::sqlite::RestoreSummary;
+use store::sqlite::{RestoreError, RestoreSummary};
 use sys::process::user;
 
 /// Replace the queue with a backup
@@ -46,7 +46,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let mut bar = Bar::new(context, "", None);
     bar.say(|| "checking the backup".to_owned());
     let ready = match prepare(&context.location()?, &args.file, &user::name()) {
-        Err(error @ OpError::LiveWorkers { .. }) => return Err(hint_inside(context, error)),
+        Err(error @ OpError::Restore(RestoreError::Workers { .. })) => {
+            return Err(hint_inside(context, error));
+        }
         prepared => prepared?,
     };
     bar.clear();
