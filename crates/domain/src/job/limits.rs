@@ -239,7 +239,10 @@ impl FromStr for Limits {
         let mut given = Vec::new();
         for pair in text.split(',') {
             let (name, value) = pair.split_once('=').ok_or_else(|| LimitsError::NotAPair(pair.to_owned()))?;
-            let field = field(name.trim())?;
+            // `open-files` and `open_files` are the same.
+            let (typed, name) = (name.trim(), name.trim().replace('-', "_"));
+            let field = FIELDS.into_iter().find(|field| *field == name);
+            let field = field.ok_or_else(|| LimitsError::Unknown { typed: typed.to_owned() })?;
             if given.contains(&field) {
                 return Err(LimitsError::Twice { field });
             }
@@ -248,13 +251,6 @@ impl FromStr for Limits {
         }
         Ok(limits)
     }
-}
-
-/// `open-files` and `open_files` are the same.
-fn field(typed: &str) -> Result<&'static str, LimitsError> {
-    let name = typed.replace('-', "_");
-    let field = FIELDS.into_iter().find(|field| *field == name);
-    field.ok_or_else(|| LimitsError::Unknown { typed: typed.to_owned() })
 }
 
 #[cfg(test)]
