@@ -214,7 +214,7 @@ impl<'a> Worker<'a> {
         // A registered worker is up at once: making its control group takes the longest.
         let context = Arc::new(attempt_context(plan, &files)?);
         let hints = store.listen(&new)?;
-        let registered = store.register(&new)?;
+        let stop_seen = store.register(&new)?;
         files::remove_stale(files.folder(), store.as_ref())?;
         let mut worker = Self {
             deliveries: DeliveryPool::new(&context)
@@ -229,7 +229,7 @@ impl<'a> Worker<'a> {
             scheduler: Scheduler::default(),
             pruner: Pruner::new(),
             hints,
-            stop_seen: registered.stop_seen,
+            stop_seen,
             published_slots: WorkerSlots { concurrency, most: concurrency },
             phase: Phase::Working,
             timers: Timers::now(),

@@ -6,10 +6,10 @@
 
 use serde::Serialize;
 
-use crate::rows::tables::hooks;
+use crate::rows::tables::{deliveries, hooks};
 use crate::{Store, StoreError};
 use domain::hook::{Target, Trigger};
-use domain::values::name::HookName;
+use domain::values::name::{HookName, WorkerId};
 use domain::values::timestamp::Timestamp;
 
 impl dyn Store + '_ {
@@ -26,6 +26,16 @@ impl dyn Store + '_ {
     /// Removes a hook and its undelivered events; `false` if there is no hook of this name.
     pub fn remove_hook(&self, name: &HookName, by: &str) -> Result<bool, StoreError> {
         self.transact("remove_hook", |tx| hooks::remove(tx, name, by))
+    }
+
+    /// One turn of a delivering worker: records the results of its deliveries, and takes up to `want` new ones.
+    pub fn exchange_deliveries(
+        &self,
+        worker: &WorkerId,
+        reports: &[DeliveryReport],
+        want: usize,
+    ) -> Result<DeliveryExchangeResult, StoreError> {
+        self.transact("exchange_deliveries", |tx| deliveries::exchange(tx, worker, reports, want))
     }
 }
 

@@ -21,7 +21,7 @@ impl dyn Store + '_ {
     /// Stores all of these jobs, or none. The answers are in the order of the jobs.
     pub fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError> {
         enqueue::refuse_cycle(jobs)?;
-        let answer = self.insert_jobs(jobs);
+        let answer = self.transact("enqueue", |tx| enqueue::enqueue(tx, jobs));
         if only_found_existing(&answer) {
             // There was nothing to commit, but the caller may rely on these jobs being durable.
             self.secure_reads()?;

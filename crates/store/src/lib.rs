@@ -42,13 +42,12 @@ pub use workers::*;
 
 use std::path::{Path, PathBuf};
 
-use domain::job::NewJob;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use sys::process::Holder;
 
-/// A database that holds a queue. A store implements the verbs that workers call all the time, and transactions; every
-/// other verb is written once, over these transactions, as a method of `dyn Store` in the file of its area.
+/// A database that holds a queue. A store implements transactions, the claim of jobs, and what depends on its connection;
+/// every other verb is written once, over these transactions, as a method of `dyn Store` in the file of its area.
 pub trait Store: Send + Sync + std::fmt::Debug {
     /// The store's clock, the only source of timestamps.
     fn now(&self) -> Result<Timestamp, StoreError>;
@@ -59,44 +58,14 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Makes durable what reads have seen: a commit is visible a moment before it is safe.
     fn secure_reads(&self) -> Result<(), StoreError>;
 
-    /// Stores all of these jobs, or none; `enqueue` has checked that they contain no cycle. The answers are in the order
-    /// of the jobs.
-    fn insert_jobs(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError>;
-    /// One step of a retention pass: examines the next rows and deletes the expired ones.
-    fn prune(&self, step: &PruneStep) -> Result<PruneResult, StoreError>;
-
     /// Lets a worker listen for work and orders, before it registers: a process that sees the worker can wake it.
     fn listen(&self, worker: &NewWorker) -> Result<Box<dyn Wake>, StoreError>;
-    /// Adds a worker.
-    fn register(&self, worker: &NewWorker) -> Result<Registration, StoreError>;
     /// A worker's turn: records outcomes, makes due jobs ready, and claims up to `want` new ones.
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult, StoreError>;
-    /// A heartbeat: extends leases. The answers are in the order of the leases.
-    ///
-    /// The worker names every lease that it knows of. The store releases any other lease of this worker, because it
-    /// stems from a claim whose commit the worker never saw succeed; hence a worker must not call this concurrently
-    /// with an `exchange` of its own.
-    fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>, StoreError>;
-    /// Takes back the leases of a dead worker: the `started` ones are lost, the others released. `None` means that it is
-    /// unknown which were started, so all are lost. Leases in `stay`, whose commands cannot be killed, remain; and as long
-    /// as there are any, so does the worker.
-    fn reap(
-        &self,
-        worker: &WorkerId,
-        started: Option<&[LeaseRef]>,
-        stay: &[LeaseRef],
-    ) -> Result<Vec<LeaseRef>, StoreError>;
     /// The orders for a worker. Cheap and without a write, so that it can be called often.
     fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError>;
     /// Whether any worker has not stopped. `enqueue` asks this each time.
     fn has_worker(&self) -> Result<bool, StoreError>;
-    /// One turn of a delivering worker: records the results of its deliveries, and takes up to `want` new ones.
-    fn exchange_deliveries(
-        &self,
-        worker: &WorkerId,
-        reports: &[DeliveryReport],
-        want: usize,
-    ) -> Result<DeliveryExchangeResult, StoreError>;
     /// Wakes workers after a change that concerns them. A hint only: a worker that misses it sees the change when it
     /// next polls.
     fn announce(&self, notice: Notice<'_>) -> Result<(), StoreError>;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::rows::keys::{EnvironmentKey, JobSeq};
 use crate::rows::tables::{duties, events};
-use crate::rows::tx::Effects;
+use crate::rows::tx::{Effects, Tx};
 use crate::rows::verbs::{environment_gc, prune};
 use crate::rows::views::recent_problems;
 use crate::rows::{recount, transfer};
@@ -45,6 +45,12 @@ impl dyn Store + '_ {
         by: &str,
     ) -> Result<ImportSummary, ImportError> {
         self.transact("import", |tx| transfer::import(tx, lines, if_absent, by))
+    }
+
+    /// One step of a retention pass: examines the next rows and deletes the expired ones.
+    pub fn prune(&self, step: &PruneStep) -> Result<PruneResult, StoreError> {
+        let work = |tx: &mut Tx<'_>| prune::prune(tx, step);
+        if step.dry_run { self.dry_run(work) } else { self.transact("prune", work) }
     }
 
     /// Deletes the selected jobs that are finished, still in the state in which they were selected, and no longer

@@ -2,13 +2,14 @@
 
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
 use crate::rows::jobs::unkillable;
 use crate::rows::tables::{stops, workers};
-use crate::{LeaseRef, Store, StoreError};
+use crate::rows::verbs::{extend, reap};
+use crate::{LeaseRef, LeaseStatus, Store, StoreError};
 use domain::job::Job;
 use domain::settings::Settings;
 use domain::values::name::{JobId, QueueName, WorkerId};
@@ -17,6 +18,35 @@ use sys::host::{HostKey, Origin};
 use sys::process;
 
 impl dyn Store + '_ {
+    /// Adds a worker. Returns the stop order that a worker must know of which replaces this one in its pool: see
+    /// [`NewWorker::stop_seen`].
+    pub fn register(&self, worker: &NewWorker) -> Result<u64, StoreError> {
+        let database_folder = self.reach(Path::new(""));
+        let folder = worker.folder.strip_prefix(&database_folder).unwrap_or(&worker.folder);
+        self.transact("register", |tx| workers::register(tx, worker, folder))
+    }
+
+    /// A heartbeat: extends leases. The answers are in the order of the leases.
+    ///
+    /// The worker names every lease that it knows of. The store releases any other lease of this worker, because it
+    /// stems from a claim whose commit the worker never saw succeed; hence a worker must not call this concurrently
+    /// with an `exchange` of its own.
+    pub fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>, StoreError> {
+        self.transact("extend", |tx| extend::extend(tx, worker, leases))
+    }
+
+    /// Takes back the leases of a dead worker: the `started` ones are lost, the others released. `None` means that it is
+    /// unknown which were started, so all are lost. Leases in `stay`, whose commands cannot be killed, remain; and as long
+    /// as there are any, so does the worker.
+    pub fn reap(
+        &self,
+        worker: &WorkerId,
+        started: Option<&[LeaseRef]>,
+        stay: &[LeaseRef],
+    ) -> Result<Vec<LeaseRef>, StoreError> {
+        self.transact("reap", |tx| reap::reap(tx, worker, started, stay))
+    }
+
     /// Records that a worker drains or has stopped. A stopped worker does not come back; it may still hold leases whose
     /// claim it never saw commit, and these are released.
     pub fn set_worker_state(&self, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError> {
@@ -130,13 +160,6 @@ pub struct NewWorker {
     pub folder: PathBuf,
     /// The newest stop order when its pool started; `None` for the newest now. Later orders apply to it.
     pub stop_seen: Option<u64>,
-}
-
-/// The result of a registration.
-#[derive(Clone, Copy, Debug)]
-pub struct Registration {
-    /// For a worker that replaces this one in its pool; see [`NewWorker::stop_seen`].
-    pub stop_seen: u64,
 }
 
 /// How many attempts a worker can run.

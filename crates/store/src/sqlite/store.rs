@@ -9,19 +9,13 @@ use super::session::error::commit_error;
 use super::session::file_state::{retry_while_changing, retry_while_readonly};
 use super::session::open::{OpenDatabase, open};
 use super::session::{checkpoint, migrate, read_only};
-use super::verbs::{exchange, free_pages};
+use super::verbs::exchange;
 use super::wake::{Bells, announce};
-use crate::rows::tables::{deliveries, queues, workers};
+use crate::rows::tables::{queues, workers};
 use crate::rows::tx::{Effects, Tx};
-use crate::rows::verbs::{enqueue, extend, prune, reap};
 use crate::rows::views::orders;
 use crate::transaction::{ReadWork, Verdict, WriteWork};
-use crate::{
-    DeliveryExchangeResult, DeliveryReport, EnqueueError, EnqueueResult, Exchange, ExchangeResult, LeaseRef,
-    LeaseStatus, NewWorker, Notice, Orders, Prunable, PruneResult, PruneStep, Registration, Store,
-    StoreError, Wake,
-};
-use domain::job::NewJob;
+use crate::{Exchange, ExchangeResult, NewWorker, Notice, Orders, Store, StoreError, Wake};
 use domain::settings::Durability;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
@@ -193,28 +187,8 @@ impl Store for SqliteStore {
         self.lock().sync_log()
     }
 
-    fn insert_jobs(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError> {
-        self.shared().transact("enqueue", |tx| enqueue::enqueue(tx, jobs))
-    }
-
-    fn prune(&self, step: &PruneStep) -> Result<PruneResult, StoreError> {
-        let work = |tx: &mut Tx<'_>| match step.what {
-            Prunable::Space => free_pages::free_pages(tx, step),
-            Prunable::Jobs(_) | Prunable::Outputs | Prunable::Events | Prunable::StaleRows => {
-                prune::prune(tx, step)
-            }
-        };
-        if step.dry_run { self.shared().dry_run(work) } else { self.shared().transact("prune", work) }
-    }
-
     fn listen(&self, worker: &NewWorker) -> Result<Box<dyn Wake>, StoreError> {
         Ok(Box::new(Bells::open(&self.lock(), worker)?))
-    }
-
-    fn register(&self, worker: &NewWorker) -> Result<Registration, StoreError> {
-        let folder = worker.folder.strip_prefix(self.lock().folder()).unwrap_or(&worker.folder).to_owned();
-        let stop_seen = self.shared().transact("register", |tx| workers::register(tx, worker, &folder))?;
-        Ok(Registration { stop_seen })
     }
 
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult, StoreError> {
@@ -228,19 +202,6 @@ impl Store for SqliteStore {
         }
     }
 
-    fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>, StoreError> {
-        self.shared().transact("extend", |tx| extend::extend(tx, worker, leases))
-    }
-
-    fn reap(
-        &self,
-        worker: &WorkerId,
-        started: Option<&[LeaseRef]>,
-        stay: &[LeaseRef],
-    ) -> Result<Vec<LeaseRef>, StoreError> {
-        self.shared().transact("reap", |tx| reap::reap(tx, worker, started, stay))
-    }
-
     fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError> {
         let orders = self.shared().view(|tx| orders::orders(tx, worker))?;
         let opened = self.lock();
@@ -252,15 +213,6 @@ impl Store for SqliteStore {
     fn has_worker(&self) -> Result<bool, StoreError> {
         let opened = self.lock();
         retry_while_readonly(|| workers::any_live(&opened.connection))
-    }
-
-    fn exchange_deliveries(
-        &self,
-        worker: &WorkerId,
-        reports: &[DeliveryReport],
-        want: usize,
-    ) -> Result<DeliveryExchangeResult, StoreError> {
-        self.shared().transact("exchange_deliveries", |tx| deliveries::exchange(tx, worker, reports, want))
     }
 
     fn announce(&self, notice: Notice<'_>) -> Result<(), StoreError> {

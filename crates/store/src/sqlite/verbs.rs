@@ -2,4 +2,3 @@
 
 pub(crate) mod claim;
 pub(crate) mod exchange;
-pub(crate) mod free_pages;

@@ -5,7 +5,7 @@
 //! skipped; there are few of these. So is a row with a creation time in the future, written before the clock was set
 //! back: it says nothing about the rows after it.
 
-use super::remove;
+use super::{free_pages, remove};
 use crate::rows::jobs::row;
 use crate::rows::jobs::{dependencies, unique_keys};
 use crate::rows::keys::JobSeq;
@@ -21,8 +21,7 @@ pub(crate) fn prune(tx: &mut Tx<'_>, prune: &PruneStep) -> Result<PruneResult, S
         Prunable::Outputs => outputs(tx, prune),
         Prunable::Events => events(tx, prune),
         Prunable::StaleRows => stale_rows(tx, prune),
-        // A database that keeps no such space has nothing to return.
-        Prunable::Space => Ok(PruneResult::default()),
+        Prunable::Space => free_pages::free_pages(tx, prune),
     }
 }
 

@@ -25,7 +25,7 @@ fn open(folder: &tempfile::TempDir) -> SqliteStore {
 /// The store of a worker, a second one, and the worker.
 fn with_a_worker(folder: &tempfile::TempDir) -> (SqliteStore, SqliteStore, NewWorker) {
     let (store, worker) = (open(folder), worker());
-    store.register(&worker).expect("register");
+    store.shared().register(&worker).expect("register");
     (store, open(folder), worker)
 }
 
@@ -54,7 +54,7 @@ fn a_worker_waits_for_locks_no_longer_than_its_lease_allows() {
     let opened = elsewhere.lock();
     let _pass = opened.gate.enter(opened.lock_timeout.get()).expect("it is free");
     let began = std::time::Instant::now();
-    let refused = store.extend(&worker.id, &[]).expect_err("the gate is held");
+    let refused = store.shared().extend(&worker.id, &[]).expect_err("the gate is held");
     assert!(refused.to_string().starts_with("the database was locked for 200ms by process "), "{refused}");
     assert!(began.elapsed().as_millis() >= 200);
 }

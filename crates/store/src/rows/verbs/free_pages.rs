@@ -1,4 +1,4 @@
-//! Returning unused pages of the file to the filesystem.
+//! Returning unused pages of the file to the filesystem, in the words of SQLite: other databases do this themselves.
 
 use crate::rows::named;
 use crate::rows::tx::Tx;
