@@ -1,6 +1,7 @@
 //! The errors of a store. The variants follow what a caller can do about them.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use domain::values::name::{JobId, WorkerId};
@@ -9,7 +10,7 @@ use sys::fs::ownership::OwnershipError;
 use sys::process::Holder;
 
 /// The underlying cause of a store error.
-type Cause = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -67,6 +68,18 @@ pub enum StoreError {
     NoSuchJob(JobId),
     #[error("there is no worker `{0}`")]
     NoSuchWorker(WorkerId),
+}
+
+impl StoreError {
+    /// The error of a file, or a folder, that could not be opened.
+    pub(crate) fn cannot_open<E: Into<Cause>>(path: &Path) -> impl FnOnce(E) -> Self {
+        |error| Self::CannotOpen { path: path.to_owned(), source: error.into() }
+    }
+
+    /// The error of a file that could not be read or written.
+    pub fn unavailable(error: io::Error) -> Self {
+        Self::Unavailable { source: error.into() }
+    }
 }
 
 fn busy(waited: Duration, holder: Option<&Holder>) -> String {

@@ -20,6 +20,11 @@ impl dyn Store + '_ {
         self.view(queues::list)
     }
 
+    /// The number of jobs in all queues.
+    pub fn count_jobs(&self) -> Result<u64, StoreError> {
+        Ok(self.queues()?.iter().flat_map(|queue| queue.counts.values()).sum())
+    }
+
     /// Pauses a queue: none of its jobs is claimed any more.
     pub fn pause_queue(&self, queue: &QueueName, pause: &Pause) -> Result<(), StoreError> {
         self.transact("pause_queue", |tx| queues::pause(tx, queue, pause))

@@ -59,7 +59,7 @@ pub fn import(
     Ok(imported)
 }
 
-/// The checked lines of an export, in unnamed files.
+/// The checked lines of an export, in unnamed files, which are part of the home as the store is.
 struct Spool {
     /// The lines that the store takes in.
     rows: File,
@@ -85,12 +85,12 @@ impl Spool {
                 break;
             };
             let to = if let Line::Log(_) = line { &mut logs } else { &mut rows };
-            to.write_all(&text).map_err(unavailable)?;
+            to.write_all(&text).map_err(StoreError::unavailable)?;
             if let Line::Job(_) = line {
                 seen();
             }
         }
-        rows.flush().and_then(|()| logs.flush()).map_err(unavailable)?;
+        rows.flush().and_then(|()| logs.flush()).map_err(StoreError::unavailable)?;
         Ok(())
     }
 }
@@ -126,14 +126,9 @@ fn read_line(
 
 /// The lines of a spool file.
 fn reread(file: &mut File) -> Result<impl Iterator<Item = Result<Line, StoreError>>, StoreError> {
-    file.rewind().map_err(unavailable)?;
+    file.rewind().map_err(StoreError::unavailable)?;
     let parse = |text: io::Result<Vec<u8>>| Ok(serde_json::from_slice(&text?)?);
-    Ok(BufReader::new(file).split(b'\n').map(move |text| parse(text).map_err(unavailable)))
-}
-
-/// A spool file is part of the home, as the store is.
-fn unavailable(error: io::Error) -> StoreError {
-    StoreError::Unavailable { source: error.into() }
+    Ok(BufReader::new(file).split(b'\n').map(move |text| parse(text).map_err(StoreError::unavailable)))
 }
 
 /// Writes the log files of the imported jobs.

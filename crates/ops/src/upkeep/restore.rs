@@ -49,10 +49,8 @@ impl PreparedRestore {
         if database.metadata().map_or(0, |meta| meta.len()) == 0 {
             return ExistingQueue::Jobs(0);
         }
-        let counted = read(&self.location.store).and_then(|store| store.queues());
-        counted.map_or(ExistingQueue::Unreadable, |queues| {
-            ExistingQueue::Jobs(queues.iter().flat_map(|queue| queue.counts.values()).sum())
-        })
+        let counted = read(&self.location.store).and_then(|store| store.count_jobs());
+        counted.map_or(ExistingQueue::Unreadable, ExistingQueue::Jobs)
     }
 
     pub fn jobs(&self) -> u64 {

@@ -16,7 +16,6 @@ mod restored_logs;
 
 pub(super) use copy::copy;
 pub use incoming::IncomingBackup;
-pub(super) use lost::lose_all;
 pub(super) use restored_logs::{any_staged, put_in_place as put_restored_logs};
 
 use std::path::{Path, PathBuf};

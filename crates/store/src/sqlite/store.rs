@@ -11,7 +11,7 @@ use super::session::open::{OpenDatabase, open};
 use super::session::{checkpoint, migrate, read_only};
 use super::verbs::exchange;
 use super::wake::{Bells, announce};
-use crate::rows::tables::{queues, workers};
+use crate::rows::tables::workers;
 use crate::rows::tx::{Effects, Tx};
 use crate::rows::views::orders;
 use crate::transaction::{ReadWork, Verdict, WriteWork};
@@ -87,16 +87,6 @@ impl SqliteStore {
     fn snapshot(&self, opened: &OpenDatabase, work: &mut ReadWork<'_>) -> Result<(), StoreError> {
         let _transaction = Transaction::begin(opened, "begin")?;
         work(&mut self.tx(opened))
-    }
-
-    /// Takes back every lease, because their workers belong to another queue. Returns how many there were.
-    pub(super) fn lose_running_attempts(&self, by: &str, stamp: &str) -> Result<u64, StoreError> {
-        self.shared().transact("lose_running_attempts", |tx| backup::lose_all(tx, by, stamp))
-    }
-
-    pub(super) fn count_jobs(&self) -> Result<u64, StoreError> {
-        let queues = self.shared().view(queues::list)?;
-        Ok(queues.iter().flat_map(|queue| queue.counts.values()).sum())
     }
 
     /// For access outside the queue's own tables.

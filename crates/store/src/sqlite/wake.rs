@@ -24,7 +24,7 @@ impl Bells {
 }
 
 fn open(path: &Path) -> Result<Bell, StoreError> {
-    Bell::open(path).map_err(|error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() })
+    Bell::open(path).map_err(StoreError::cannot_open(path))
 }
 
 impl Wake for Bells {

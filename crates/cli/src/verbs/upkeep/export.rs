@@ -102,9 +102,7 @@ impl AsFd for Stdout {
 /// The total is known if all jobs are exported, or if they are given by id.
 fn bar(context: &Context, which: &ExportScope<'_>) -> Result<Bar, Failure> {
     let total = match which {
-        ExportScope::All => {
-            Some(context.store()?.queues()?.iter().flat_map(|queue| queue.counts.values()).sum())
-        }
+        ExportScope::All => Some(context.store()?.count_jobs()?),
         ExportScope::Ids(ids) => Some(ids.len() as u64),
         ExportScope::Kind(_) => None,
     };

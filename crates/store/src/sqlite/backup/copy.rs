@@ -5,7 +5,6 @@
 //!
 //! `vacuum into` was measured too: it took half as long again, and in the worst case a writer waited ten times as long.
 
-use std::io;
 use std::path::Path;
 
 use rusqlite::backup::{Backup as PageCopy, StepResult};
@@ -51,7 +50,7 @@ pub(in crate::sqlite) fn copy(
 fn open(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags_and_vfs(path, flags, UNLOCKED_VFS)
-        .map_err(|error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() })?;
+        .map_err(StoreError::cannot_open(path))?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // An interrupted backup is thrown away, so it needs no journal, and it is synced once, at the end.
     connection.execute_batch(
@@ -99,9 +98,5 @@ fn close(to: Connection, path: &Path) -> Result<(), StoreError> {
         });
     }
     to.close().map_err(|(_, error)| StoreError::from(error))?;
-    sync(path).map_err(|error| StoreError::Unavailable { source: error.into() })
-}
-
-fn sync(path: &Path) -> io::Result<()> {
-    std::fs::File::open(path)?.sync_all()
+    std::fs::File::open(path).and_then(|file| file.sync_all()).map_err(StoreError::unavailable)
 }

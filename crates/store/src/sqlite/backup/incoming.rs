@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::log_files;
+use super::lost::lose_all;
 use super::restore;
 use super::{RestoreError, RestoreSummary};
 use crate::StoreError;
@@ -80,10 +81,8 @@ impl IncomingBackup {
     }
 
     fn fetch(&self, file: &Path) -> Result<(), StoreError> {
-        let cannot_open =
-            |error: io::Error| StoreError::CannotOpen { path: file.to_owned(), source: error.into() };
-        let mut from = File::open(file).map_err(cannot_open)?;
-        if !from.metadata().map_err(cannot_open)?.is_file() {
+        let mut from = File::open(file).map_err(StoreError::cannot_open(file))?;
+        if !from.metadata().map_err(StoreError::cannot_open(file))?.is_file() {
             return Err(not_a_store(file, "is not a file"));
         }
         if log_length(file) > 0 {
@@ -96,7 +95,7 @@ impl IncomingBackup {
             io::copy(&mut from, &mut to)?;
             to.sync_all()
         });
-        copied.map_err(|error| StoreError::Unavailable { source: error.into() })?;
+        copied.map_err(StoreError::unavailable)?;
         failpoint::hit("restore.fetched");
         Ok(())
     }
@@ -110,7 +109,7 @@ impl IncomingBackup {
         if let Some(damage) = found.damage.into_iter().next() {
             return Err(StoreError::Corrupt { source: damage.into() });
         }
-        if is_truncated(&self.copy).map_err(|error| StoreError::Unavailable { source: error.into() })? {
+        if is_truncated(&self.copy).map_err(StoreError::unavailable)? {
             return Err(StoreError::Corrupt { source: "the file is truncated".into() });
         }
         if found.schema == 0 {
@@ -124,10 +123,9 @@ impl IncomingBackup {
 
     fn prepare(&mut self, clock: Arc<dyn Clock>, by: &str) -> Result<(), StoreError> {
         let store = SqliteStore::open(&self.copy, clock)?;
-        self.lost = store.lose_running_attempts(by, &self.stamp)?;
-        self.jobs = store.count_jobs()?;
-        owner_only::add_folder(&self.new_logs)
-            .map_err(|error| StoreError::Unavailable { source: error.into() })?;
+        self.lost = store.shared().transact("lose_running_attempts", |tx| lose_all(tx, by, &self.stamp))?;
+        self.jobs = store.shared().count_jobs()?;
+        owner_only::add_folder(&self.new_logs).map_err(StoreError::unavailable)?;
         store.with_connection(|connection| log_files::extract(connection, &self.new_logs))?;
         failpoint::hit("restore.prepared");
         Ok(())
@@ -177,9 +175,7 @@ fn restore_lock(database: &Path) -> Result<TimedLock, RestoreError> {
         let lock = TimedLock::new(file);
         Ok(lock.take_within(Duration::ZERO)?.then_some(lock))
     });
-    let taken =
-        taken.map_err(|error| StoreError::CannotOpen { path: database.to_owned(), source: error.into() })?;
-    taken.ok_or(RestoreError::UnderWay)
+    taken.map_err(StoreError::cannot_open(database))?.ok_or(RestoreError::UnderWay)
 }
 
 fn not_a_store(path: &Path, problem: &'static str) -> StoreError {

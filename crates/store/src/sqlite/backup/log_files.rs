@@ -3,7 +3,6 @@
 //! A log that is being written may have a hole of any size in the middle; holes are not stored: see [`sparse::Parts`].
 
 use std::fs::{DirEntry, File};
-use std::io;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
@@ -54,7 +53,7 @@ fn store_file(
     let mut insert =
         to.prepare_cached("insert into log_files (name, offset, content) values (?1, ?2, ?3)")?;
     let mut parts = sparse::Parts::of(file);
-    while let Some((offset, content)) = parts.next_part().map_err(unavailable)? {
+    while let Some((offset, content)) = parts.next_part().map_err(StoreError::unavailable)? {
         insert.execute(params![name, offset, content])?;
         progress(content.len() as u64);
     }
@@ -82,15 +81,11 @@ fn extract_files(from: &Connection, folder: &Path) -> Result<(), StoreError> {
         }
         let file = match open.take() {
             Some((before, file)) if before == name => file,
-            _ => owner_only::replace_file(&folder.join(&name)).map_err(unavailable)?,
+            _ => owner_only::replace_file(&folder.join(&name)).map_err(StoreError::unavailable)?,
         };
         let content = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
-        sparse::write_part(&file, row.get(1)?, content).map_err(unavailable)?;
+        sparse::write_part(&file, row.get(1)?, content).map_err(StoreError::unavailable)?;
         open = Some((name, file));
     }
     Ok(())
-}
-
-fn unavailable(error: io::Error) -> StoreError {
-    StoreError::Unavailable { source: error.into() }
 }

@@ -10,7 +10,7 @@ use crate::{StoreError, WorkerState};
 use domain::job::life::{LossContext, NO_BOOT};
 
 /// Takes back every lease and records the restore. Returns the number of leases.
-pub(in crate::sqlite) fn lose_all(tx: &mut Tx<'_>, by: &str, stamp: &str) -> Result<u64, StoreError> {
+pub(super) fn lose_all(tx: &mut Tx<'_>, by: &str, stamp: &str) -> Result<u64, StoreError> {
     let mut lost = 0;
     for worker_seq in clear_boot_ids(tx)? {
         for job in leases::held_by(tx, worker_seq)? {

@@ -42,7 +42,8 @@ pub(super) fn replace(
         // From an earlier restore: the queue that is kept needs its own logs.
         restored_logs::put_in_place(queue, &incoming.logs)?;
     }
-    restored_logs::stage(&incoming.new_logs, &incoming.logs, &incoming.stamp).map_err(unavailable)?;
+    restored_logs::stage(&incoming.new_logs, &incoming.logs, &incoming.stamp)
+        .map_err(StoreError::unavailable)?;
     let kept = match queue {
         Some(queue) => overwrite(incoming, queue, &aside)?,
         None => replace_file(incoming, &aside)?,
@@ -93,7 +94,7 @@ fn keep_old(
         return Ok(None);
     }
     let partial = companion(aside, ".partial");
-    owner_only::replace_file(&partial).map_err(unavailable)?;
+    owner_only::replace_file(&partial).map_err(StoreError::unavailable)?;
     let written = copy(queue, &Backup { to: &partial, logs: &incoming.logs }, &mut |_| {});
     if written.is_err() {
         let raw = copy_raw(&incoming.database, &partial);
@@ -102,7 +103,9 @@ fn keep_old(
             return written.map(|()| None);
         }
     }
-    std::fs::rename(&partial, aside).and_then(|()| owner_only::sync_entry(aside)).map_err(unavailable)?;
+    std::fs::rename(&partial, aside)
+        .and_then(|()| owner_only::sync_entry(aside))
+        .map_err(StoreError::unavailable)?;
     Ok(Some(aside.to_owned()))
 }
 
@@ -123,11 +126,11 @@ fn replace_file(incoming: &IncomingBackup, aside: &Path) -> Result<Option<PathBu
     new.execute_batch("pragma journal_mode = wal;")?;
     new.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;
     new.close().map_err(|(_, error)| StoreError::from(error))?;
-    let kept = set_aside(&incoming.database, aside).map_err(unavailable)?;
+    let kept = set_aside(&incoming.database, aside).map_err(StoreError::unavailable)?;
     failpoint::hit("restore.before_commit");
     std::fs::rename(&incoming.copy, &incoming.database)
         .and_then(|()| owner_only::sync_entry(&incoming.database))
-        .map_err(unavailable)?;
+        .map_err(StoreError::unavailable)?;
     failpoint::hit("restore.after_commit");
     Ok(kept)
 }
@@ -150,8 +153,4 @@ fn set_aside(database: &Path, aside: &Path) -> io::Result<Option<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn unavailable(error: io::Error) -> StoreError {
-    StoreError::Unavailable { source: error.into() }
 }

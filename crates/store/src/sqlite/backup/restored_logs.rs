@@ -33,13 +33,12 @@ pub(in crate::sqlite) fn any_staged(logs: &Path) -> bool {
 /// Moves staged log files into place if they belong to this queue, and deletes them otherwise. Must be called inside
 /// the gate.
 pub(in crate::sqlite) fn put_in_place(queue: &Connection, logs: &Path) -> Result<(), StoreError> {
-    let unavailable = |error: io::Error| StoreError::Unavailable { source: error.into() };
     for (staged, stamp) in all_staged(logs) {
         if belongs_to(queue, &stamp)? {
-            replace(logs, &staged).map_err(unavailable)?;
+            replace(logs, &staged).map_err(StoreError::unavailable)?;
         } else {
             // Its restore was killed before the commit.
-            std::fs::remove_dir_all(&staged).map_err(unavailable)?;
+            std::fs::remove_dir_all(&staged).map_err(StoreError::unavailable)?;
         }
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! Examining a database without changing it: whether it is a queue, its schema version, and its integrity.
 
-use std::io;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode};
@@ -46,10 +45,8 @@ pub fn examine(path: &Path, depth: Depth) -> Result<Examination, StoreError> {
 
 /// `None` if damage was found while another process was writing, so that it may be spurious.
 fn try_examine(path: &Path, depth: Depth) -> Result<Option<Result<Examination, StoreError>>, StoreError> {
-    let cannot_open =
-        |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     check_place(path)?;
-    let meta = path.metadata().map_err(cannot_open)?;
+    let meta = path.metadata().map_err(StoreError::cannot_open(path))?;
     check_kind(path, &meta, meta.len() == 0 && gate::is_initialized(path))?;
     let opened = read_only::connect(path)?;
     let found = retry_while_readonly(|| examine_with(&opened.connection, path, depth));

@@ -41,8 +41,7 @@ impl Gate {
     pub(crate) fn open(database: &Path) -> Result<Self, StoreError> {
         let path = path(database);
         let opened = owner_only::open_file(&path).and_then(|file| Ok((file.metadata()?, file)));
-        let (meta, file) =
-            opened.map_err(|error| StoreError::CannotOpen { path: path.clone(), source: error.into() })?;
+        let (meta, file) = opened.map_err(StoreError::cannot_open(&path))?;
         ownership::check(&path, &meta)?;
         Ok(Self { path, lock: Some(TimedLock::new(file)), defers_stops: Cell::new(true) })
     }
@@ -66,7 +65,7 @@ impl Gate {
     pub(crate) fn enter(&self, timeout: Duration) -> Result<GateGuard<'_>, StoreError> {
         let lock = self.lock.as_ref().ok_or(StoreError::ReadOnly)?;
         let entered = lock.take_within(timeout);
-        if entered.map_err(|error| StoreError::Unavailable { source: error.into() })? {
+        if entered.map_err(StoreError::unavailable)? {
             // A process that is stopped inside the gate blocks all other writers.
             Ok(GateGuard { lock, _stops: self.defers_stops.get().then(StopSignalBlock::new) })
         } else {

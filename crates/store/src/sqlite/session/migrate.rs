@@ -60,7 +60,7 @@ pub(crate) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path
             failpoint::hit("migrate.before_sync");
         }
     }
-    make_durable(gate, path).map_err(|error| StoreError::Unavailable { source: error.into() })
+    make_durable(gate, path).map_err(StoreError::unavailable)
 }
 
 /// Makes the directory entries durable before any commit is acknowledged. The process that created the files may have

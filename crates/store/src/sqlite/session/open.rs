@@ -104,7 +104,7 @@ impl OpenDatabase {
         match File::open(&self.log).and_then(|log| log.sync_data()) {
             // Without a log everything is in the database, and was synced on the way.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            result => result.map_err(|error| StoreError::Unavailable { source: error.into() }),
+            result => result.map_err(StoreError::unavailable),
         }
     }
 
@@ -125,8 +125,6 @@ impl OpenDatabase {
 
 pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
     check_place(path)?;
-    let cannot_open =
-        |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     let found = inspect_files(path)?;
     let gate = Gate::open(path)?;
     ensure_file(path, found.database.as_ref(), &gate)?;
@@ -134,14 +132,13 @@ pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
 
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     last_error::clear();
-    let mut connection = Connection::open_with_flags(path, flags)
-        .map_err(|error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() })?;
+    let mut connection = Connection::open_with_flags(path, flags).map_err(StoreError::cannot_open(path))?;
     let wal_pages = configure(&mut connection)?;
     migrate::bring_up_to_date(&connection, &gate, path)?;
     if log_is_new {
         // The first read created the file. Every process that finds it empty syncs its directory entry before it
         // commits anything.
-        owner_only::sync_entry(path).map_err(cannot_open)?;
+        owner_only::sync_entry(path).map_err(StoreError::cannot_open(path))?;
     }
     Ok(OpenDatabase::new(path, connection, gate, wal_pages))
 }
@@ -155,8 +152,8 @@ pub(crate) fn check_place(path: &Path) -> Result<(), StoreError> {
             advice: "use a queuectl that was built with its bundled SQLite",
         });
     }
-    let kind = disk::network_filesystem(owner_only::folder_of(path))
-        .map_err(|error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() })?;
+    let kind =
+        disk::network_filesystem(owner_only::folder_of(path)).map_err(StoreError::cannot_open(path))?;
     match kind {
         Some(kind) => Err(network_filesystem(path, kind)),
         None => Ok(()),
@@ -188,9 +185,7 @@ pub fn check_files(path: &Path) -> Result<(), StoreError> {
 /// As `check_files`. SQLite opens the files by name, so no other user may be able to replace them.
 fn inspect_files(path: &Path) -> Result<FoundFiles, StoreError> {
     let folder = owner_only::folder_of(path);
-    let cannot_open =
-        |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
-    ownership::check_trusted(folder, &folder.metadata().map_err(cannot_open)?)?;
+    ownership::check_trusted(folder, &folder.metadata().map_err(StoreError::cannot_open(path))?)?;
     let inspect = |path: &Path| match path.symlink_metadata() {
         Ok(meta) => {
             // Other file types are refused later, for what they are.
@@ -200,7 +195,7 @@ fn inspect_files(path: &Path) -> Result<FoundFiles, StoreError> {
             Ok(Some(meta))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(cannot_open(error)),
+        Err(error) => Err(StoreError::cannot_open(path)(error)),
     };
     let found = FoundFiles { database: inspect(path)?, log: inspect(&companion(path, "-wal"))? };
     inspect(&companion(path, "-shm"))?;
@@ -209,14 +204,12 @@ fn inspect_files(path: &Path) -> Result<FoundFiles, StoreError> {
 
 /// Creates the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.
 fn ensure_file(path: &Path, found: Option<&Metadata>, gate: &Gate) -> Result<(), StoreError> {
-    let cannot_open =
-        |error: io::Error| StoreError::CannotOpen { path: path.to_owned(), source: error.into() };
     match found {
         Some(meta) => {
-            let is_lost = meta.len() == 0 && gate.is_initialized().map_err(cannot_open)?;
+            let is_lost = meta.len() == 0 && gate.is_initialized().map_err(StoreError::cannot_open(path))?;
             check_kind(path, meta, is_lost)
         }
-        None => owner_only::open_file(path).map(drop).map_err(cannot_open),
+        None => owner_only::open_file(path).map(drop).map_err(StoreError::cannot_open(path)),
     }
 }
 

@@ -77,15 +77,13 @@ fn check_schema(connection: &Connection, path: &Path) -> Result<(), StoreError> 
 
 /// Opens any database, with a connection that changes nothing.
 pub(crate) fn connect(path: &Path) -> Result<OpenDatabase, StoreError> {
-    let cannot_open = |source| StoreError::CannotOpen { path: path.to_owned(), source };
     let state = FileState::of(path);
     let files = WalFiles::of(path);
-    let address = address(path, files).map_err(|error| cannot_open(error.into()))?;
+    let address = address(path, files).map_err(StoreError::cannot_open(path))?;
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     last_error::clear();
-    let connection =
-        Connection::open_with_flags(address, flags).map_err(|error| cannot_open(error.into()))?;
+    let connection = Connection::open_with_flags(address, flags).map_err(StoreError::cannot_open(path))?;
     connection.busy_timeout(GATE_TIMEOUT)?;
     // The last connection to close a database checkpoints and deletes its log. A read-only one must not even try.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
