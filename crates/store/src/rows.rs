@@ -22,4 +22,4 @@ pub(crate) mod value;
 pub(crate) mod verbs;
 pub(crate) mod views;
 
-pub(crate) use sql::{Params, Row, Sql, named, params};
+pub(crate) use sql::{Params, Row, Sql, named, params, read};

@@ -44,7 +44,17 @@ macro_rules! named {
     (@value $name:ident) => { $crate::rows::value::ToValue::to_value(&$name) };
 }
 
-pub(crate) use {named, params};
+/// Reads a row into a struct: `read!(row, Run { id, state, at: row.get("created_at")? })`. A field without a value is the
+/// column with its name.
+macro_rules! read {
+    ($row:ident, $($struct:ident)::+ { $($field:ident $(: $value:expr)?),* $(,)? }) => {
+        $($struct)::+ { $($field: $crate::rows::sql::read!(@value $row $field $($value)?)),* }
+    };
+    (@value $row:ident $field:ident $value:expr) => { $value };
+    (@value $row:ident $field:ident) => { $row.get(stringify!($field))? };
+}
+
+pub(crate) use {named, params, read};
 
 /// A row of a result. It is only valid until the next one is read.
 pub(crate) struct Row<'r>(&'r dyn Columns);

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::StoreError;
-use domain::job::life::StateName;
+use crate::{StoreError, WorkerState};
+use domain::job::life::{CancelReason, DeadReason, StateName};
 use domain::job::limits::Limits;
+use domain::schedule::{OnMissed, OnOverlap};
 use domain::values::name::{BatchName, HookName, JobId, NameError, QueueName, ScheduleName, WorkerId};
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
@@ -237,23 +238,37 @@ impl ToValue for Signal {
     }
 }
 
-impl ToValue for StateName {
-    fn to_value(&self) -> Value<'_> {
-        Value::Text(self.name())
-    }
-}
-
-impl<'r> FromValue<'r> for StateName {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
-        let word = <&str>::from_value(value)?;
-        Self::from_name(word).ok_or_else(|| malformed("state", word))
-    }
-}
-
 impl<'r> FromValue<'r> for Limits {
     fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
         <&str>::from_value(value)?.parse().map_err(|error| malformed("limits", error))
     }
+}
+
+/// Enums that are stored by name, and what an unknown name makes malformed.
+macro_rules! words {
+    ($($word:ty: $what:literal),* $(,)?) => {$(
+        impl ToValue for $word {
+            fn to_value(&self) -> Value<'_> {
+                Value::Text(self.name())
+            }
+        }
+
+        impl<'r> FromValue<'r> for $word {
+            fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+                let word = <&str>::from_value(value)?;
+                Self::from_name(word).ok_or_else(|| malformed($what, word))
+            }
+        }
+    )*};
+}
+
+words! {
+    StateName: "state",
+    DeadReason: "reason",
+    CancelReason: "reason",
+    OnMissed: "schedule",
+    OnOverlap: "schedule",
+    WorkerState: "worker",
 }
 
 macro_rules! names {

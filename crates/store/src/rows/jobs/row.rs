@@ -5,7 +5,7 @@ use crate::rows::keys::{BatchKey, JobSeq, QueueKey, WorkerSeq};
 use crate::rows::tx::Tx;
 pub(crate) use crate::rows::value::malformed;
 use crate::rows::{Row, params};
-use domain::job::life::{CancelReason, DeadReason, Lease, Life, Losses, State, StateName};
+use domain::job::life::{CancelReason, Lease, Life, Losses, State, StateName};
 use domain::job::limits::Limits;
 use domain::job::options::JobOptions;
 use domain::job::{Job, LatestAttempt};
@@ -112,7 +112,6 @@ fn read_life(tx: &Tx<'_>, row: &Row<'_>) -> Result<Life, StoreError> {
 
 fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State, StoreError> {
     let finished_at = || present(row.get(17)?, "finished_at");
-    let reason = || present(row.get::<Option<&str>>(18)?, "reason");
     Ok(match row.get(4)? {
         StateName::Pending => State::Pending { blocked_by: row.get(5)? },
         StateName::Processing => State::Processing(Lease {
@@ -124,18 +123,10 @@ fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State, StoreError> {
         StateName::Completed => State::Completed { finished_at: finished_at()? },
         StateName::Failed => State::Failed,
         StateName::Dead => {
-            let reason = reason()?;
-            State::Dead {
-                finished_at: finished_at()?,
-                reason: DeadReason::from_name(reason).ok_or_else(|| malformed("reason", reason))?,
-            }
+            State::Dead { finished_at: finished_at()?, reason: present(row.get(18)?, "reason")? }
         }
         StateName::Cancelled => {
-            let reason = reason()?;
-            State::Cancelled {
-                finished_at: finished_at()?,
-                reason: CancelReason::from_name(reason).ok_or_else(|| malformed("reason", reason))?,
-            }
+            State::Cancelled { finished_at: finished_at()?, reason: present(row.get(18)?, "reason")? }
         }
     })
 }

@@ -7,7 +7,7 @@ use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
 use crate::rows::value::FromValue;
 use crate::rows::value::malformed;
-use crate::rows::{Row, params};
+use crate::rows::{Row, params, read};
 use crate::{Contradiction, DerivedData, StoreError};
 use domain::job::life::StateName;
 use domain::job::options::JobOptions;
@@ -117,20 +117,13 @@ fn orphaned_places(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> 
                                           and j.due_at = r.due_at
          where j.seq is null",
         params![],
-        |row| {
-            Ok(DerivedData::Ready {
-                queue_id: row.get("queue_id")?,
-                priority: row.get("priority")?,
-                due_at: row.get("due_at")?,
-                seq: row.get("seq")?,
-            })
-        },
+        |row| Ok(read!(row, DerivedData::Ready { queue_id, priority, due_at, seq })),
     )?;
     let waiting = tx.all(
         "select w.due_at, w.seq from waiting w left join jobs j on j.seq = w.seq and j.due_at = w.due_at
          where j.seq is null",
         params![],
-        |row| Ok(DerivedData::Waiting { due_at: row.get("due_at")?, seq: row.get("seq")? }),
+        |row| Ok(read!(row, DerivedData::Waiting { due_at, seq })),
     )?;
     for derived in ready.into_iter().chain(waiting) {
         let message = "a row of the ready or waiting table belongs to no job".to_owned();
@@ -231,11 +224,11 @@ fn links(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
 }
 
 fn read_link(row: &Row<'_>) -> Result<DerivedData, StoreError> {
-    Ok(DerivedData::Link { parent_seq: row.get("parent_seq")?, child_seq: row.get("child_seq")? })
+    Ok(read!(row, DerivedData::Link { parent_seq, child_seq }))
 }
 
 fn tags(tx: &Tx<'_>, found: &mut Findings) -> Result<(), StoreError> {
-    let read = |row: &Row<'_>| Ok(DerivedData::Tag { tag: row.get("tag")?, seq: row.get("seq")? });
+    let read = |row: &Row<'_>| Ok(read!(row, DerivedData::Tag { tag, seq }));
     let missing = tx.all(
         "select distinct t.value as tag, j.seq from jobs j cross join json_each(j.tags) t
                 left join job_tags k on k.tag = t.value and k.seq = j.seq

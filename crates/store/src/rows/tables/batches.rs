@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::outbox;
 use crate::rows::keys::BatchKey;
 use crate::rows::tx::Tx;
-use crate::rows::{Row, named};
+use crate::rows::{Row, named, read};
 use crate::{Batch, StoreError};
 use domain::job::life::StateName;
 use domain::plan::crossing::BatchCrossing;
@@ -100,12 +100,7 @@ pub(crate) fn find(tx: &Tx<'_>, name: &BatchName) -> Result<Option<Batch>, Store
 }
 
 fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Batch, StoreError> {
-    Ok(Batch {
-        name: row.get("name")?,
-        created_at: row.get("created_at")?,
-        finished_at: row.get("finished_at")?,
-        counts: counts(tx, row.get("id")?)?,
-    })
+    Ok(read!(row, Batch { name, created_at, finished_at, counts: counts(tx, row.get("id")?)? }))
 }
 
 fn counts(tx: &Tx<'_>, batch_id: BatchKey) -> Result<BTreeMap<StateName, u64>, StoreError> {

@@ -3,7 +3,7 @@
 use crate::rows::jobs::row;
 use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
-use crate::rows::{Row, named};
+use crate::rows::{Row, named, read};
 use crate::{Event, EventPage, EventRange, StoreError};
 use domain::job::JobEvent;
 
@@ -25,7 +25,7 @@ pub(crate) fn record(
 pub(crate) fn of_job(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobEvent>, StoreError> {
     // By index events_by_job.
     tx.all("select at, event, by from events where seq = :seq order by id", named! { seq }, |row| {
-        Ok(JobEvent { at: row.get("at")?, event: row.get("event")?, by: row.get("by")? })
+        Ok(read!(row, JobEvent { at, event, by }))
     })
 }
 
@@ -79,12 +79,5 @@ fn reversed(events: Result<Vec<Event>, StoreError>) -> Result<Vec<Event>, StoreE
 }
 
 fn read(row: &Row<'_>) -> Result<Event, StoreError> {
-    Ok(Event {
-        number: row.get("id")?,
-        at: row.get("at")?,
-        event: row.get("event")?,
-        by: row.get("by")?,
-        detail: row.get("detail")?,
-        job: row.get("job")?,
-    })
+    Ok(read!(row, Event { number: row.get("id")?, at, event, by, detail, job }))
 }

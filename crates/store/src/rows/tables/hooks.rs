@@ -5,7 +5,7 @@ use crate::rows::jobs::environments;
 use crate::rows::keys::{EnvironmentKey, HookKey, QueueKey};
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
-use crate::rows::{Row, named, params};
+use crate::rows::{Row, named, params, read};
 use crate::{Hook, MAX_PENDING_COUNTED, NewHook, StoreError};
 use domain::hook::{HookEvent, Secret, Target, Trigger};
 use domain::values::name::HookName;
@@ -27,7 +27,7 @@ pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>, StoreError> {
                 case when queue is not null then coalesce((select q.id from queues q where q.name = queue), 0) end as queue_id
          from hooks order by id",
         params![],
-        |row| Ok(HookRow { id: row.get("id")?, trigger: read_trigger(row)?, queue_id: row.get("queue_id")? }),
+        |row| Ok(read!(row, HookRow { id, trigger: read_trigger(row)?, queue_id })),
     )
 }
 

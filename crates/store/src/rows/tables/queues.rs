@@ -113,7 +113,8 @@ pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {
     )
 }
 
-fn read_pause(row: &Row<'_>) -> Result<Option<(Timestamp, Pause)>, StoreError> {
+/// Reads the columns `paused_at`, `paused_by` and `pause_reason`.
+pub(crate) fn read_pause(row: &Row<'_>) -> Result<Option<(Timestamp, Pause)>, StoreError> {
     let since: Option<Timestamp> = row.get("paused_at")?;
     let paused = |since| Ok((since, Pause { by: row.get("paused_by")?, reason: row.get("pause_reason")? }));
     since.map(paused).transpose()

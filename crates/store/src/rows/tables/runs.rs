@@ -5,7 +5,7 @@ use super::schedules::ScheduleRow;
 use crate::StoreError;
 use crate::rows::keys::ScheduleKey;
 use crate::rows::tx::Tx;
-use crate::rows::{Row, named};
+use crate::rows::{Row, named, read};
 use domain::job::life::StateName;
 use domain::schedule::{LAST_RUNS, MAX_UNFINISHED_RUNS, Run, Schedule};
 use domain::values::name::{JobId, ScheduleName};
@@ -63,13 +63,7 @@ fn running(tx: &Tx<'_>, schedule_id: ScheduleKey) -> Result<Vec<Run>, StoreError
 }
 
 fn read(row: &Row<'_>) -> Result<Run, StoreError> {
-    Ok(Run {
-        id: row.get("id")?,
-        state: row.get("state")?,
-        scheduled_for: row.get("scheduled_for")?,
-        created_at: row.get("created_at")?,
-        finished_at: row.get("finished_at")?,
-    })
+    Ok(read!(row, Run { id, state, scheduled_for, created_at, finished_at }))
 }
 
 /// Records the schedule of a new job, and the occurrence that it is for, if any.

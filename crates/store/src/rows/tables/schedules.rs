@@ -1,13 +1,13 @@
 //! The table of schedules.
 
-use super::events;
+use super::{events, queues};
 use crate::rows::jobs::environments;
 use crate::rows::keys::{EnvironmentKey, ScheduleKey};
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
-use crate::rows::{Row, named, params};
+use crate::rows::{Row, named, params, read};
 use crate::{NewSchedule, Pause, ScheduleRefusal, StoreError, WriteError};
-use domain::schedule::{Firing, OnMissed, OnOverlap, Policy, Schedule, When, WhenError};
+use domain::schedule::{Firing, Policy, Schedule, When, WhenError};
 use domain::values::name::ScheduleName;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
@@ -68,9 +68,9 @@ fn insert(
             expression: schedule.when.expression(),
             time_zone: schedule.when.zone_name(),
             job,
-            on_missed: schedule.policy.on_missed.name(),
+            on_missed: schedule.policy.on_missed,
             missed_limit: schedule.policy.missed_limit,
-            on_overlap: schedule.policy.on_overlap.name(),
+            on_overlap: schedule.policy.on_overlap,
             created_at: schedule.created_at,
             created_by: schedule.created_by,
             next_at: schedule.next_at,
@@ -213,14 +213,14 @@ fn read(row: &Row<'_>) -> Result<ScheduleRow, StoreError> {
             name: row.get("name")?,
             when: read_when(row)?,
             job: serde_json::from_str(job).map_err(|error| malformed("schedule", error))?,
-            policy: read_policy(row)?,
+            policy: read!(row, Policy { on_missed, missed_limit, on_overlap }),
             created_at: row.get("created_at")?,
             created_by: row.get("created_by")?,
             last_at: row.get("last_at")?,
             next_at: row.get("next_at")?,
             missed_at: row.get("missed_at")?,
             skipped_at: row.get("skipped_at")?,
-            paused: read_pause(row)?,
+            paused: queues::read_pause(row)?,
         },
     })
 }
@@ -240,19 +240,4 @@ fn read_when(row: &Row<'_>) -> Result<When, StoreError> {
         }
         _ => expression.parse().map(When::At).map_err(|error| malformed("schedule", error)),
     }
-}
-
-fn read_policy(row: &Row<'_>) -> Result<Policy, StoreError> {
-    let (missed, overlap): (&str, &str) = (row.get("on_missed")?, row.get("on_overlap")?);
-    Ok(Policy {
-        on_missed: OnMissed::from_name(missed).ok_or_else(|| malformed("schedule", missed))?,
-        missed_limit: row.get("missed_limit")?,
-        on_overlap: OnOverlap::from_name(overlap).ok_or_else(|| malformed("schedule", overlap))?,
-    })
-}
-
-fn read_pause(row: &Row<'_>) -> Result<Option<(Timestamp, Pause)>, StoreError> {
-    let at: Option<Timestamp> = row.get("paused_at")?;
-    let paused = |at| Ok((at, Pause { by: row.get("paused_by")?, reason: row.get("pause_reason")? }));
-    at.map(paused).transpose()
 }

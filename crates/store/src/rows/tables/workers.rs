@@ -95,7 +95,7 @@ pub(crate) fn set_state(tx: &Tx<'_>, seq: WorkerSeq, state: WorkerState) -> Resu
     tx.execute(
         "update workers set state = :state, last_seq = coalesce((select max(seq) from jobs), 0)
          where seq = :seq and state <> 'stopped'",
-        named! { seq, state: state.name() },
+        named! { seq, state },
     )?;
     Ok(())
 }
@@ -126,7 +126,7 @@ pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerRow, StoreErr
         |row| {
             Ok(WorkerRow {
                 seq: row.get("seq")?,
-                state: read_state(row)?,
+                state: row.get("state")?,
                 stop_seen: row.get("stop_seen")?,
                 served: served_from_json(row.get("queues")?)?,
                 machine_id: row.get("machine_id")?,
@@ -202,7 +202,7 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
         concurrency: row.get("concurrency")?,
         held,
         running: held.min(slots),
-        state: read_state(row)?,
+        state: row.get("state")?,
         started_at: row.get("started_at")?,
         last_heartbeat: row.get("last_heartbeat")?,
         folder: row.get("folder")?,
@@ -222,11 +222,6 @@ fn read_origin(row: &Row<'_>) -> Result<Origin, StoreError> {
         pid_namespace: number("pid_namespace")?,
         lock: FileId { device: number("lock_device")?, inode: number("lock_inode")? },
     })
-}
-
-fn read_state(row: &Row<'_>) -> Result<WorkerState, StoreError> {
-    let word: &str = row.get("state")?;
-    WorkerState::from_name(word).ok_or_else(|| malformed("worker", word))
 }
 
 /// The stored form of a worker that serves a single job.

@@ -8,14 +8,12 @@ use crate::rows::jobs::dependencies;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, malformed};
 use crate::rows::keys::{JobSeq, QueueKey};
-use crate::rows::tables::rates;
+use crate::rows::tables::{queues, rates};
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
-use domain::explain::wait_reason::Pause;
 use domain::explain::{Count, Durations, Facts, QueueFacts, WorkerFacts};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
-use domain::values::timestamp::Timestamp;
 
 /// How many of its unfinished dependencies are named.
 const MAX_DEPENDENCIES_NAMED: usize = 5;
@@ -63,10 +61,8 @@ pub(crate) fn queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueFacts, Store
          from queues where id = ?1",
         params![queue_id],
         |row| {
-            let (paused_at, paused_by): (Option<Timestamp>, Option<String>) = (row.get(0)?, row.get(1)?);
-            let reason = row.get(2)?;
             Ok(QueueFacts {
-                paused: paused_at.zip(paused_by).map(|(at, by)| (at, Pause { by, reason })),
+                paused: queues::read_pause(row)?,
                 concurrency: row.get(3)?,
                 meter: rates::read(tx, row, 4)?,
                 running: row.get::<Option<u64>>(8)?.unwrap_or(0),

@@ -9,7 +9,7 @@ use crate::rows::jobs::ready;
 use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
 use crate::rows::tables::queues;
 use crate::rows::tx::Tx;
-use crate::rows::{Params, named};
+use crate::rows::{Params, named, read};
 use crate::{JobRef, Phase, StoreError};
 use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
@@ -155,7 +155,7 @@ impl JobQuery<'_> {
         let below = self.after.as_ref().map_or(JobSeq::LAST, |after| after.seq);
         let phase = phase.map(Phase::name);
         self.tx.all(along, bindings!(self, state, phase, below, limit: self.limit), |row| {
-            Ok(JobRef { number: row.get("seq")?, state: row.get("state")?, id: row.get("id")? })
+            Ok(read!(row, JobRef { id, number: row.get("seq")?, state }))
         })
     }
 

@@ -3,9 +3,9 @@
 use super::job_query::{JobQuery, ListPosition};
 use crate::rows::jobs::row::{read_job, select_whole_jobs};
 use crate::rows::keys::JobSeq;
-use crate::rows::named;
 use crate::rows::tables::{batches, queues};
 use crate::rows::tx::Tx;
+use crate::rows::{named, read};
 use crate::{DeadGroup, JobFilter, JobRef, Page, PageStart, Phase, StoreError};
 use domain::job::Job;
 use domain::values::timestamp::Timestamp;
@@ -86,7 +86,7 @@ fn list_position(tx: &Tx<'_>, page: &Page) -> Result<Option<ListPosition>, Store
         Some(PageStart::Job(id)) => id,
     };
     let found = tx.first("select seq, priority, due_at from jobs where id = :id", named! { id }, |row| {
-        Ok(ListPosition { seq: row.get("seq")?, priority: row.get("priority")?, due_at: row.get("due_at")? })
+        Ok(read!(row, ListPosition { seq, priority, due_at }))
     })?;
     found.map(Some).ok_or_else(|| StoreError::NoSuchJob(id.clone()))
 }
@@ -100,14 +100,6 @@ pub(crate) fn dead_by_error(tx: &Tx<'_>) -> Result<Vec<DeadGroup>, StoreError> {
               join jobs j on j.seq = g.newest
          order by g.count desc",
         named! {},
-        |row| {
-            Ok(DeadGroup {
-                reason: row.get("reason")?,
-                error: row.get("error")?,
-                count: row.get("count")?,
-                last_at: row.get("last_at")?,
-                example: row.get("example")?,
-            })
-        },
+        |row| Ok(read!(row, DeadGroup { reason, error, count, last_at, example })),
     )
 }

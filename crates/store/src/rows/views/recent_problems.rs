@@ -1,8 +1,8 @@
 //! Recent problems. The cost does not depend on the number of jobs.
 
-use crate::rows::named;
 use crate::rows::tables::hooks;
 use crate::rows::tx::Tx;
+use crate::rows::{named, read};
 use crate::{LastStop, MAX_DEATHS_COUNTED, RecentProblems, StoreError};
 use domain::schedule::MISSED_AFTER;
 use domain::values::timestamp::Timestamp;
@@ -56,6 +56,6 @@ fn full(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, Store
 fn last_stop(tx: &Tx<'_>) -> Result<Option<LastStop>, StoreError> {
     // By the primary key.
     tx.first("select at, by, home_id from stops where id = (select max(id) from stops)", named! {}, |row| {
-        Ok(LastStop { at: row.get("at")?, by: row.get("by")?, home_id: row.get("home_id")? })
+        Ok(read!(row, LastStop { at, by, home_id }))
     })
 }
