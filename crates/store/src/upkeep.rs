@@ -190,17 +190,11 @@ pub enum EventRange {
     Before(u64),
 }
 
-/// Work that one worker does for all from time to time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duty {
-    Prune,
-}
-
-impl Duty {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Prune => "prune",
-        }
+domain::named_enum! {
+    /// Work that one worker does for all from time to time.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Duty {
+        Prune = "prune",
     }
 }
 

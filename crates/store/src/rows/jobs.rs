@@ -48,7 +48,7 @@ pub(crate) fn apply(
         dependencies::stop_waiting(tx, before.seq)?;
     }
     if let Some(end) = entailed.finished {
-        tx.note_finished(FinishedJob { seq: before.seq, end });
+        tx.finished.push(FinishedJob { seq: before.seq, end });
     }
     if let Some(event) = entailed.event {
         outbox::job_changed(tx, before, event)?;

@@ -44,12 +44,12 @@ pub struct Tx<'c> {
     hooks: OnceCell<Vec<hooks::HookRow>>,
     pub(crate) counters: Counters,
     /// Jobs that finished in this transaction and whose dependents are not yet unblocked.
-    finished: Vec<FinishedJob>,
+    pub(crate) finished: Vec<FinishedJob>,
     /// The rest of this transaction's budget.
     budget: usize,
     /// The jobs that searches for cycles have visited.
     pub(crate) dependency_search: DependencySearch,
-    effects: Effects,
+    pub(crate) effects: Effects,
 }
 
 /// The effects of a transaction that others have to know of.
@@ -230,23 +230,6 @@ impl<'c> Tx<'c> {
         self.effects.wakes_workers = true;
     }
 
-    pub(crate) fn has_new_ready(&self) -> bool {
-        self.effects.wakes_workers
-    }
-
-    /// The caller claimed every job it made ready; no wake-up is needed.
-    pub(crate) fn clear_new_ready(&mut self) {
-        self.effects.wakes_workers = false;
-    }
-
-    pub(crate) fn note_finished(&mut self, finished: FinishedJob) {
-        self.finished.push(finished);
-    }
-
-    pub(crate) fn next_finished(&mut self) -> Option<FinishedJob> {
-        self.finished.pop()
-    }
-
     /// How many jobs this transaction may still change.
     pub(crate) fn jobs_left(&self) -> usize {
         self.budget.div_ceil(JOB_COST)
@@ -269,14 +252,6 @@ impl<'c> Tx<'c> {
     pub(crate) fn note_pending_unblocks(&mut self) {
         self.effects.has_pending_unblocks = true;
         self.note_ready();
-    }
-
-    pub(crate) fn has_pending_unblocks(&self) -> bool {
-        self.effects.has_pending_unblocks
-    }
-
-    pub(crate) fn note_dependent(&mut self, dependent: CancelledDependent) {
-        self.effects.dependents.push(dependent);
     }
 
     /// The stored form of the end of a lease.

@@ -154,7 +154,7 @@ pub(crate) fn add_missing_links(tx: &Tx<'_>, child_seq: JobSeq) -> Result<(), St
 /// Unblocks the dependents of the jobs that finished in this transaction, as many as its budget allows. The rest is
 /// recorded as pending and done by later exchanges. A dependent that is cancelled here is finished too.
 pub(crate) fn unblock_dependents(tx: &mut Tx<'_>) -> Result<(), StoreError> {
-    while let Some(FinishedJob { seq, end }) = tx.next_finished() {
+    while let Some(FinishedJob { seq, end }) = tx.finished.pop() {
         unblock_children(tx, seq, end, JobSeq::BEFORE_FIRST)?;
     }
     Ok(())
@@ -162,7 +162,7 @@ pub(crate) fn unblock_dependents(tx: &mut Tx<'_>) -> Result<(), StoreError> {
 
 /// Continues the pending unblocks of earlier transactions.
 pub(crate) fn resume_pending_unblocks(tx: &mut Tx<'_>) -> Result<(), StoreError> {
-    while !tx.has_pending_unblocks() {
+    while !tx.effects.has_pending_unblocks {
         let pending: Option<(JobSeq, bool, JobSeq)> = tx.first(
             "select parent_seq, failed, after_seq from pending_unblocks order by parent_seq limit 1",
             params![],
@@ -199,7 +199,8 @@ fn unblock_children(
         mark_met(tx, parent_seq, *child_seq)?;
         let child = row::by_seq(tx, *child_seq)?;
         if unblock(tx, &child, &[end])? == Some(StateName::Cancelled) {
-            tx.note_dependent(CancelledDependent { seq: child.seq, id: child.id, parent_seq });
+            let cancelled = CancelledDependent { seq: child.seq, id: child.id, parent_seq };
+            tx.effects.dependents.push(cancelled);
         }
         last = *child_seq;
     }

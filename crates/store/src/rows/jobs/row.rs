@@ -58,11 +58,6 @@ pub(crate) fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRow>, StoreErro
     tx.first(select_jobs!("", "where j.id = ?1"), params![id], |row| read_row(tx, row))
 }
 
-/// As `by_id`, by number.
-pub(crate) fn by_number(tx: &Tx<'_>, number: u64) -> Result<Option<JobRow>, StoreError> {
-    find(tx, JobSeq::of_number(number))
-}
-
 /// As `by_id`, by key.
 pub(crate) fn find(tx: &Tx<'_>, seq: JobSeq) -> Result<Option<JobRow>, StoreError> {
     tx.first(select_jobs!("", "where j.seq = ?1"), params![seq], |row| read_row(tx, row))

@@ -3,6 +3,7 @@
 use super::{cancel, remove, retry};
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
+use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
 use crate::{Change, Conflict, JobVerb, StoreError, Targets};
 
@@ -33,7 +34,7 @@ pub(crate) fn change_portion(
 fn find(tx: &Tx<'_>, targets: Targets<'_>, at: usize) -> Result<Result<JobRow, Change>, StoreError> {
     let (job, selected_in) = match targets {
         Targets::Ids(ids) => (row::by_id(tx, &ids[at])?, None),
-        Targets::Selected(jobs) => (row::by_number(tx, jobs[at].number)?, Some(jobs[at].state)),
+        Targets::Selected(jobs) => (row::find(tx, JobSeq::of_number(jobs[at].number))?, Some(jobs[at].state)),
     };
     let Some(job) = job else {
         return Ok(Err(Change::NotFound));

@@ -11,7 +11,7 @@ use crate::rows::tables::schedules;
 use crate::rows::tables::schedules::ScheduleRow;
 use crate::rows::tables::{events, runs, settings};
 use crate::rows::tx::Tx;
-use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, FireResult, Pause, RefusedJob, StoreError};
+use crate::{EnqueueError, EnqueueResult, FireResult, Pause, RefusedJob, StoreError};
 use domain::job::NewJob;
 use domain::job::life::{Event, StateName, transition};
 use domain::job::options::JobOptions;
@@ -135,12 +135,8 @@ fn enqueue_one(tx: &mut Tx<'_>, job: &NewJob) -> Result<EnqueueResult, StoreErro
     match enqueue::enqueue(tx, std::slice::from_ref(job)) {
         Ok(mut answers) => Ok(answers.pop().expect("one answer for each job")),
         Err(EnqueueError::Store(error)) => Err(error),
-        Err(EnqueueError::Refused(RefusedJob { reason, .. })) => Err(refused(&reason)),
+        Err(EnqueueError::Refused(RefusedJob { reason, .. })) => Err(row::malformed("schedule", reason)),
     }
-}
-
-fn refused(reason: &EnqueueRefusal) -> StoreError {
-    row::malformed("schedule", reason)
 }
 
 /// The job of a schedule under the current settings; the caller chooses its id.

@@ -83,7 +83,7 @@ pub(crate) fn prune_selected(
             return Ok((at, pruned));
         }
         tx.spend(1);
-        let Some(job) = row::by_number(tx, selected.number)? else {
+        let Some(job) = row::find(tx, JobSeq::of_number(selected.number))? else {
             continue;
         };
         let state = job.life.state.name();

@@ -40,7 +40,7 @@ fn processing(tx: &Tx<'_>, queue_id: QueueKey) -> Result<i64, StoreError> {
 /// Wakes workers for a queue whose concurrency limit was reached, and in which fewer jobs run now.
 pub(crate) fn wake_for_freed_capacity(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     for queue_id in tx.counters.with_fewer(StateName::Processing) {
-        if !tx.has_new_ready() && has_limited_ready(tx, queue_id)? && of_queue(tx, queue_id)?.left > 0 {
+        if !tx.effects.wakes_workers && has_limited_ready(tx, queue_id)? && of_queue(tx, queue_id)?.left > 0 {
             tx.note_ready();
         }
     }
