@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -20,16 +19,17 @@ const PIPE_BYTES: usize = 4_096;
 
 /// The caller must flush it at the end, which waits for the reader.
 #[derive(Debug)]
-pub struct SpooledWriter<W> {
-    out: W,
+pub struct SpooledWriter {
+    /// Unbuffered: the writer must know exactly how many bytes were accepted.
+    out: File,
     folder: PathBuf,
     /// The bytes that the reader gets next. All further bytes follow them.
     spool: Option<File>,
 }
 
-impl<W: Write + AsFd> SpooledWriter<W> {
+impl SpooledWriter {
     /// `folder` is where the temporary file is created.
-    pub fn new(out: W, folder: &Path) -> Self {
+    pub fn new(out: File, folder: &Path) -> Self {
         Self { out, folder: folder.to_owned(), spool: None }
     }
 
@@ -70,7 +70,7 @@ impl<W: Write + AsFd> SpooledWriter<W> {
     }
 }
 
-impl<W: Write + AsFd> Write for SpooledWriter<W> {
+impl Write for SpooledWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.spool.is_none() && self.has_room() {
             let now = &bytes[..bytes.len().min(PIPE_BYTES)];

@@ -1,7 +1,7 @@
 //! `queuectl export`
 
-use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use crate::context::Context;
@@ -58,7 +58,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     };
     let wanted = Export { home: &home, which: &which, secrets };
     if args.file == Path::new("-") {
-        let mut out = io::BufWriter::with_capacity(BUFFER_BYTES, SpooledWriter::new(Stdout, &home));
+        let stdout = io::stdout().as_fd().try_clone_to_owned();
+        let stdout = stdout.map_err(|source| OpError::CannotWrite { source })?;
+        let mut out = io::BufWriter::with_capacity(BUFFER_BYTES, SpooledWriter::new(stdout.into(), &home));
         // On a terminal, the bar would mix with the lines.
         let mut bar = if context.stdout_is_terminal { None } else { Some(bar(context, &which)?) };
         export(store, &wanted, &mut out, || bar.iter_mut().for_each(|bar| bar.advance(1)))?;
@@ -79,25 +81,6 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 }
 
 const BUFFER_BYTES: usize = 64 << 10;
-
-/// Unbuffered standard output: `SpooledWriter` must know exactly how many bytes were accepted.
-struct Stdout;
-
-impl Write for Stdout {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::io::write(self.as_fd(), bytes)?)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl AsFd for Stdout {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        rustix::stdio::stdout()
-    }
-}
 
 /// The total is known if all jobs are exported, or if they are given by id.
 fn bar(context: &Context, which: &ExportScope<'_>) -> Result<Bar, Failure> {
