@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::rows::tables::batches;
 use crate::rows::views::eta_facts;
-use crate::{Store, StoreError};
+use crate::{Result, Store};
 use domain::batch::eta::EtaFacts;
 use domain::job::life::StateName;
 use domain::values::name::BatchName;
@@ -14,16 +14,16 @@ use domain::values::timestamp::Timestamp;
 
 impl dyn Store + '_ {
     /// The newest batches with the number of their jobs in each state.
-    pub fn batches(&self, limit: usize) -> Result<Vec<Batch>, StoreError> {
+    pub fn batches(&self, limit: usize) -> Result<Vec<Batch>> {
         self.view(|tx| batches::list(tx, limit))
     }
 
-    pub fn batch(&self, name: &BatchName) -> Result<Option<Batch>, StoreError> {
+    pub fn batch(&self, name: &BatchName) -> Result<Option<Batch>> {
         self.view(|tx| batches::find(tx, name))
     }
 
     /// The facts from which the remaining time of a batch is estimated. The caller fills in the slots of its workers.
-    pub fn eta_facts(&self, name: &BatchName) -> Result<EtaFacts, StoreError> {
+    pub fn eta_facts(&self, name: &BatchName) -> Result<EtaFacts> {
         self.view(|tx| eta_facts::eta_facts(tx, name))
     }
 }

@@ -12,6 +12,9 @@ use sys::process::Holder;
 /// The underlying cause of a store error.
 pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
+/// The result of a verb, which fails for reasons of the store unless it names an error of its own.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Nothing changed; trying later may help.

@@ -7,24 +7,24 @@
 use serde::Serialize;
 
 use crate::rows::tables::{deliveries, hooks};
-use crate::{Store, StoreError};
+use crate::{Result, Store};
 use domain::hook::{Target, Trigger};
 use domain::values::name::{HookName, WorkerId};
 use domain::values::timestamp::Timestamp;
 
 impl dyn Store + '_ {
     /// All hooks, by name.
-    pub fn hooks(&self) -> Result<Vec<Hook>, StoreError> {
+    pub fn hooks(&self) -> Result<Vec<Hook>> {
         self.view(hooks::list)
     }
 
     /// Adds a hook; `false` if the name is taken.
-    pub fn add_hook(&self, hook: &NewHook, by: &str) -> Result<bool, StoreError> {
+    pub fn add_hook(&self, hook: &NewHook, by: &str) -> Result<bool> {
         self.transact("add_hook", |tx| hooks::add(tx, hook, by))
     }
 
     /// Removes a hook and its undelivered events; `false` if there is no hook of this name.
-    pub fn remove_hook(&self, name: &HookName, by: &str) -> Result<bool, StoreError> {
+    pub fn remove_hook(&self, name: &HookName, by: &str) -> Result<bool> {
         self.transact("remove_hook", |tx| hooks::remove(tx, name, by))
     }
 
@@ -34,7 +34,7 @@ impl dyn Store + '_ {
         worker: &WorkerId,
         reports: &[DeliveryReport],
         want: usize,
-    ) -> Result<DeliveryExchangeResult, StoreError> {
+    ) -> Result<DeliveryExchangeResult> {
         self.transact("exchange_deliveries", |tx| deliveries::exchange(tx, worker, reports, want))
     }
 }

@@ -8,7 +8,7 @@ use crate::rows::jobs::row;
 use crate::rows::tx::Effects;
 use crate::rows::verbs::{change, edit, enqueue};
 use crate::rows::views::{explain_facts, find, graph, idle, list};
-use crate::{EnqueueError, EnqueueRefusal, JobFilter, Page, RefusedJob, Store, StoreError};
+use crate::{EnqueueError, EnqueueRefusal, JobFilter, Page, RefusedJob, Result, Store};
 use domain::explain::Facts;
 use domain::job::edit::Edit;
 use domain::job::graph::Graph;
@@ -30,7 +30,7 @@ impl dyn Store + '_ {
     }
 
     /// The ids among these that are taken.
-    pub fn existing_ids(&self, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+    pub fn existing_ids(&self, ids: &[JobId]) -> Result<Vec<JobId>> {
         let existing = self.view(|tx| find::existing_ids(tx, ids))?;
         if !existing.is_empty() {
             self.secure_reads()?;
@@ -38,12 +38,12 @@ impl dyn Store + '_ {
         Ok(existing)
     }
 
-    pub fn find(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
+    pub fn find(&self, id: &JobId) -> Result<Option<Job>> {
         self.view(|tx| find::find(tx, id))
     }
 
     /// A job with its events and its history.
-    pub fn record(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
+    pub fn record(&self, id: &JobId) -> Result<Option<JobRecord>> {
         let mut record = self.view(|tx| find::record(tx, id))?;
         for attempt in record.iter_mut().flat_map(|record| &mut record.history) {
             attempt.home.folder = self.reach(&attempt.home.folder);
@@ -52,49 +52,44 @@ impl dyn Store + '_ {
     }
 
     /// The output stored with an attempt, if any.
-    pub fn output(&self, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn output(&self, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>> {
         self.view(|tx| find::output(tx, id, attempt))
     }
 
-    pub fn list(&self, filter: &JobFilter, page: &Page) -> Result<Vec<Job>, StoreError> {
+    pub fn list(&self, filter: &JobFilter, page: &Page) -> Result<Vec<Job>> {
         self.view(|tx| list::list(tx, filter, page))
     }
 
     /// The jobs that match a filter, from new to old; with `below`, only those with a lower number.
-    pub fn select(
-        &self,
-        filter: &JobFilter,
-        below: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<JobRef>, StoreError> {
+    pub fn select(&self, filter: &JobFilter, below: Option<u64>, limit: usize) -> Result<Vec<JobRef>> {
         self.view(|tx| list::select(tx, filter, below, limit))
     }
 
     /// The ids that begin with this prefix, in order.
-    pub fn ids_with_prefix(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError> {
+    pub fn ids_with_prefix(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>> {
         self.view(|tx| find::ids_with_prefix(tx, prefix, limit))
     }
 
     /// Dead jobs by reason and error line.
-    pub fn dead_by_error(&self) -> Result<Vec<DeadGroup>, StoreError> {
+    pub fn dead_by_error(&self) -> Result<Vec<DeadGroup>> {
         self.view(list::dead_by_error)
     }
 
     /// The dependencies and dependents of a job, up to `limit` jobs. `None` if the job does not exist.
-    pub fn graph(&self, id: &JobId, limit: usize) -> Result<Option<Graph>, StoreError> {
+    pub fn graph(&self, id: &JobId, limit: usize) -> Result<Option<Graph>> {
         self.view(|tx| graph::graph(tx, id, limit))
     }
 
     /// The facts that explain why a job does not run, in one snapshot. The caller fills in those about the workers and
     /// unkillable processes.
-    pub fn explain_facts(&self, id: &JobId) -> Result<Option<Facts>, StoreError> {
+    pub fn explain_facts(&self, id: &JobId) -> Result<Option<Facts>> {
         self.view(|tx| explain_facts::explain_facts(tx, id))
     }
 
     /// Changes the first of these jobs, as many as fit into one short transaction. `Cancel` ends jobs, or marks running
     /// ones for their workers to end; `Retry` makes them pending again with fresh retries; `Remove` deletes them with
     /// their history.
-    pub fn change(&self, verb: JobVerb, targets: Targets<'_>, by: &str) -> Result<PartialChange, StoreError> {
+    pub fn change(&self, verb: JobVerb, targets: Targets<'_>, by: &str) -> Result<PartialChange> {
         loop {
             if verb == JobVerb::Retry {
                 self.unblock_pending()?;
@@ -114,7 +109,7 @@ impl dyn Store + '_ {
 
     /// Edits a job that is not running; with `AfterEdit::Retry`, also makes it pending again with fresh retries. Does
     /// both or nothing.
-    pub fn edit(&self, id: &JobId, edit: &Edit, then: AfterEdit, by: &str) -> Result<Change, StoreError> {
+    pub fn edit(&self, id: &JobId, edit: &Edit, then: AfterEdit, by: &str) -> Result<Change> {
         loop {
             let edited = match then {
                 AfterEdit::Keep => self.transact("edit", |tx| edit::edit(tx, id, edit, by).map(Some)),
@@ -149,7 +144,7 @@ impl dyn Store + '_ {
 
     /// Completes all pending unblocks, in portions. This comes before retries: a dependent of the last run must not
     /// wait for the next, and there may be too many for one transaction.
-    fn unblock_pending(&self) -> Result<(), StoreError> {
+    fn unblock_pending(&self) -> Result<()> {
         while self.view(idle::any_pending_unblock)? {
             self.transact("unblock", dependencies::resume_pending_unblocks)?;
         }

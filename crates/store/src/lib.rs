@@ -25,7 +25,7 @@ pub mod upkeep;
 pub mod workers;
 
 pub use batches::Batch;
-pub use error::{EnqueueError, EnqueueRefusal, RefusedJob, StoreError, WriteError};
+pub use error::{EnqueueError, EnqueueRefusal, RefusedJob, Result, StoreError, WriteError};
 pub use exchange::*;
 pub use filter::{JobFilter, Page, PageStart, Phase};
 pub use hooks::*;
@@ -50,33 +50,33 @@ use sys::process::Holder;
 /// every other verb is written once, over these transactions, as a method of `dyn Store` in the file of its area.
 pub trait Store: Send + Sync + std::fmt::Debug {
     /// The store's clock, the only source of timestamps.
-    fn now(&self) -> Result<Timestamp, StoreError>;
+    fn now(&self) -> Result<Timestamp>;
     /// Runs `work` on one snapshot.
-    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), StoreError>;
+    fn read(&self, work: &mut ReadWork<'_>) -> Result<()>;
     /// Runs `work` in one transaction, alone; `verb` names it in fail-points. An error rolls it back.
-    fn write(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects, StoreError>;
+    fn write(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects>;
     /// Makes durable what reads have seen: a commit is visible a moment before it is safe.
-    fn secure_reads(&self) -> Result<(), StoreError>;
+    fn secure_reads(&self) -> Result<()>;
 
     /// Lets a worker listen for work and orders, before it registers: a process that sees the worker can wake it.
-    fn listen(&self, worker: &NewWorker) -> Result<Box<dyn Wake>, StoreError>;
+    fn listen(&self, worker: &NewWorker) -> Result<Box<dyn Wake>>;
     /// A worker's turn: records outcomes, makes due jobs ready, and claims up to `want` new ones.
-    fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult, StoreError>;
+    fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult>;
     /// The orders for a worker. Cheap and without a write, so that it can be called often.
-    fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError>;
+    fn orders(&self, worker: &WorkerId) -> Result<Orders>;
     /// Whether any worker has not stopped. `enqueue` asks this each time.
-    fn has_worker(&self) -> Result<bool, StoreError>;
+    fn has_worker(&self) -> Result<bool>;
     /// Wakes workers after a change that concerns them. A hint only: a worker that misses it sees the change when it
     /// next polls.
-    fn announce(&self, notice: Notice<'_>) -> Result<(), StoreError>;
+    fn announce(&self, notice: Notice<'_>) -> Result<()>;
 
     /// Adopts changed settings that concern this connection.
-    fn adopt_settings(&self) -> Result<(), StoreError>;
+    fn adopt_settings(&self) -> Result<()>;
     /// The path by which this process reaches a folder of a worker.
     fn reach(&self, folder: &Path) -> PathBuf;
     /// Must be called before log files in this folder are read or written: puts files into place that an interrupted
     /// restore has left. It costs one directory listing.
-    fn prepare_logs(&self, logs: &Path) -> Result<(), StoreError>;
+    fn prepare_logs(&self, logs: &Path) -> Result<()>;
     /// The process that is writing now, if it runs on this machine and can be found.
     fn writer(&self) -> Option<Holder>;
     /// Leaves the store so that the next process opens it quickly. Dropping a store does this too.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::rows::tables::queues;
-use crate::{Store, StoreError};
+use crate::{Result, Store};
 pub use domain::explain::wait_reason::Pause;
 use domain::explain::wait_reason::QueueLimits;
 use domain::job::life::StateName;
@@ -16,27 +16,27 @@ use domain::values::timestamp::Timestamp;
 /// Naming a queue that does not exist yet creates it.
 impl dyn Store + '_ {
     /// All queues with the number of their jobs in each state, by name.
-    pub fn queues(&self) -> Result<Vec<Queue>, StoreError> {
+    pub fn queues(&self) -> Result<Vec<Queue>> {
         self.view(queues::list)
     }
 
     /// The number of jobs in all queues.
-    pub fn count_jobs(&self) -> Result<u64, StoreError> {
+    pub fn count_jobs(&self) -> Result<u64> {
         Ok(self.queues()?.iter().flat_map(|queue| queue.counts.values()).sum())
     }
 
     /// Pauses a queue: none of its jobs is claimed any more.
-    pub fn pause_queue(&self, queue: &QueueName, pause: &Pause) -> Result<(), StoreError> {
+    pub fn pause_queue(&self, queue: &QueueName, pause: &Pause) -> Result<()> {
         self.transact("pause_queue", |tx| queues::pause(tx, queue, pause))
     }
 
     /// Resumes a paused queue.
-    pub fn resume_queue(&self, queue: &QueueName, by: &str) -> Result<(), StoreError> {
+    pub fn resume_queue(&self, queue: &QueueName, by: &str) -> Result<()> {
         self.transact("resume_queue", |tx| queues::resume(tx, queue, by))
     }
 
     /// Changes the settings of a queue.
-    pub fn set_queue(&self, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<(), StoreError> {
+    pub fn set_queue(&self, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<()> {
         self.transact("set_queue", |tx| queues::set(tx, queue, update, by))
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs::ReadDir;
 use std::path::{Path, PathBuf};
 
-use super::{Cursor, EnvironmentGc, JobRef, Prunable, PruneResult, PruneStep, Store, StoreError};
+use super::{Cursor, EnvironmentGc, JobRef, Prunable, PruneResult, PruneStep, Result, Store};
 use domain::job::life::StateName;
 use domain::log::{file_name, parse_file_name};
 use domain::settings::Settings;
@@ -114,7 +114,7 @@ impl RetentionPass {
     }
 
     /// Takes a step; `false` when nothing is left to do.
-    pub fn step(&mut self, store: &dyn Store) -> Result<bool, StoreError> {
+    pub fn step(&mut self, store: &dyn Store) -> Result<bool> {
         let Some(stage) = self.stages.last().copied() else {
             return Ok(false);
         };
@@ -133,12 +133,7 @@ impl RetentionPass {
         Ok(!self.stages.is_empty())
     }
 
-    fn step_rows(
-        &mut self,
-        store: &dyn Store,
-        what: Prunable,
-        before: Timestamp,
-    ) -> Result<bool, StoreError> {
+    fn step_rows(&mut self, store: &dyn Store, what: Prunable, before: Timestamp) -> Result<bool> {
         let (after, dry_run) = (self.after, self.dry_run);
         let pruned = store.prune(&PruneStep { what, before, after, limit: ROWS_PER_STEP, dry_run })?;
         match what {
@@ -152,7 +147,7 @@ impl RetentionPass {
         Ok(pruned.next.is_none())
     }
 
-    fn step_selected(&mut self, store: &dyn Store) -> Result<bool, StoreError> {
+    fn step_selected(&mut self, store: &dyn Store) -> Result<bool> {
         let rest = self.selected.len().saturating_sub(ROWS_PER_STEP);
         let pruned = store.prune_jobs(&self.selected[rest..], self.dry_run)?;
         self.selected.truncate(rest);
@@ -167,7 +162,7 @@ impl RetentionPass {
         }
     }
 
-    fn step_files(&mut self, store: &dyn Store, before: Option<Timestamp>) -> Result<bool, StoreError> {
+    fn step_files(&mut self, store: &dyn Store, before: Option<Timestamp>) -> Result<bool> {
         if self.files.is_none() {
             self.files = self.logs.read_dir().ok();
         }

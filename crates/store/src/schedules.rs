@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::rows::tables::{runs, schedules};
 use crate::rows::verbs::fire;
-use crate::{EnqueueResult, Pause, Store, StoreError, WriteError};
+use crate::{EnqueueResult, Pause, Result, Store, WriteError};
 use domain::job::environment::Environment;
 use domain::job::spec::JobSpec;
 use domain::schedule::{LAST_RUNS, Policy, Run, Schedule, When, WhenError};
@@ -21,37 +21,32 @@ impl dyn Store + '_ {
     }
 
     /// All schedules by name, each with its latest run.
-    pub fn schedules(&self) -> Result<Vec<(Schedule, Option<Run>)>, StoreError> {
+    pub fn schedules(&self) -> Result<Vec<(Schedule, Option<Run>)>> {
         self.view(runs::all_with_latest)
     }
 
     /// A schedule with its latest runs, the newest first.
-    pub fn schedule(&self, name: &ScheduleName) -> Result<Option<(Schedule, Vec<Run>)>, StoreError> {
+    pub fn schedule(&self, name: &ScheduleName) -> Result<Option<(Schedule, Vec<Run>)>> {
         self.view(|tx| runs::find_with_latest(tx, name, LAST_RUNS))
     }
 
     /// Pauses a schedule, or resumes it when `pause` is `None`; `false` if it does not exist.
-    pub fn set_schedule_pause(
-        &self,
-        name: &ScheduleName,
-        pause: Option<&Pause>,
-        by: &str,
-    ) -> Result<bool, StoreError> {
+    pub fn set_schedule_pause(&self, name: &ScheduleName, pause: Option<&Pause>, by: &str) -> Result<bool> {
         self.transact("set_schedule_pause", |tx| schedules::change_pause(tx, name, pause, by))
     }
 
     /// Deletes a schedule; its jobs stay. `false` if it does not exist.
-    pub fn remove_schedule(&self, name: &ScheduleName, by: &str) -> Result<bool, StoreError> {
+    pub fn remove_schedule(&self, name: &ScheduleName, by: &str) -> Result<bool> {
         self.transact("remove_schedule", |tx| schedules::remove(tx, name, by))
     }
 
     /// Enqueues a schedule's job now, in addition to its times and regardless of unfinished runs.
-    pub fn run_schedule(&self, name: &ScheduleName, by: &str) -> Result<Option<EnqueueResult>, StoreError> {
+    pub fn run_schedule(&self, name: &ScheduleName, by: &str) -> Result<Option<EnqueueResult>> {
         self.transact("run_schedule", |tx| fire::run(tx, name, by))
     }
 
     /// Enqueues the jobs of due schedules, as many as one transaction should. A concurrent caller finds nothing due.
-    pub fn fire_due(&self) -> Result<FireResult, StoreError> {
+    pub fn fire_due(&self) -> Result<FireResult> {
         self.transact("fire", fire::fire_due)
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::rows::tables::settings;
-use crate::{Store, StoreError, WriteError};
+use crate::{Result, Store, StoreError, WriteError};
 use domain::settings::{SettingError, SettingKey, Settings};
 
 impl dyn Store + '_ {
     /// The stored settings, as text.
-    pub fn settings(&self) -> Result<BTreeMap<SettingKey, String>, StoreError> {
+    pub fn settings(&self) -> Result<BTreeMap<SettingKey, String>> {
         self.view(settings::stored)
     }
 
@@ -24,17 +24,17 @@ impl dyn Store + '_ {
     }
 
     /// Deletes a stored setting whose key this program does not know; `false` if there is none.
-    pub fn unset_unknown(&self, key: &str, by: &str) -> Result<bool, StoreError> {
+    pub fn unset_unknown(&self, key: &str, by: &str) -> Result<bool> {
         self.transact("set", |tx| settings::unset_unknown(tx, key, by))
     }
 }
 
-pub fn in_force(store: &dyn Store) -> Result<Settings, StoreError> {
+pub fn in_force(store: &dyn Store) -> Result<Settings> {
     from_stored(&store.settings()?)
 }
 
 /// The effective settings for these stored values, or an error that names the invalid one.
-pub fn from_stored(stored: &BTreeMap<SettingKey, String>) -> Result<Settings, StoreError> {
+pub fn from_stored(stored: &BTreeMap<SettingKey, String>) -> Result<Settings> {
     let values = stored.iter().map(|(key, value)| (*key, value.as_str()));
     Settings::from_stored(values)
         .map_err(|_| first_invalid(stored).expect("an invalid value was found before"))

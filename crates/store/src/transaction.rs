@@ -1,13 +1,13 @@
 //! How the shared verbs run in a transaction of any store.
 
 use crate::rows::tx::{Effects, Tx};
-use crate::{Store, StoreError};
+use crate::{Result, Store, StoreError};
 
 /// Reads on one snapshot. A store may call it again, if what it read was being changed.
-pub type ReadWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<(), StoreError> + 'w;
+pub type ReadWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<()> + 'w;
 
 /// Writes in one transaction. A store calls it once: an import has read its input by then.
-pub type WriteWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<Verdict, StoreError> + 'w;
+pub type WriteWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<Verdict> + 'w;
 
 /// Whether a transaction takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,18 +18,12 @@ pub enum Verdict {
 }
 
 impl dyn Store + '_ {
-    pub(crate) fn view<T>(
-        &self,
-        mut work: impl FnMut(&Tx<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(crate) fn view<T>(&self, mut work: impl FnMut(&Tx<'_>) -> Result<T>) -> Result<T> {
         self.dry_run(|tx| work(tx))
     }
 
     /// Runs a verb that is asked to change nothing on one snapshot.
-    pub(crate) fn dry_run<T>(
-        &self,
-        mut work: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub(crate) fn dry_run<T>(&self, mut work: impl FnMut(&mut Tx<'_>) -> Result<T>) -> Result<T> {
         let mut answer = None;
         self.read(&mut |tx| {
             answer = Some(work(tx)?);

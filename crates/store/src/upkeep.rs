@@ -12,7 +12,7 @@ use crate::rows::verbs::{environment_gc, prune};
 use crate::rows::views::recent_problems;
 use crate::rows::{recount, transfer};
 use crate::transfer::{ImportError, ImportSummary, Line};
-use crate::{Contradiction, DerivedData, Hook, JobFilter, JobRef, Store, StoreError};
+use crate::{Contradiction, DerivedData, Hook, JobFilter, JobRef, Result, Store, StoreError};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
@@ -20,11 +20,7 @@ use domain::values::timestamp::Timestamp;
 impl dyn Store + '_ {
     /// Exports the queue in one snapshot, until `sink` returns `false`. The sink cannot take lines back, so an export
     /// whose read would have to begin again fails.
-    pub fn export(
-        &self,
-        which: &ExportScope<'_>,
-        sink: &mut dyn FnMut(Line) -> bool,
-    ) -> Result<(), StoreError> {
+    pub fn export(&self, which: &ExportScope<'_>, sink: &mut dyn FnMut(Line) -> bool) -> Result<()> {
         let mut has_begun = false;
         self.view(|tx| {
             if has_begun {
@@ -48,14 +44,14 @@ impl dyn Store + '_ {
     }
 
     /// One step of a retention pass: examines the next rows and deletes the expired ones.
-    pub fn prune(&self, step: &PruneStep) -> Result<PruneResult, StoreError> {
+    pub fn prune(&self, step: &PruneStep) -> Result<PruneResult> {
         let work = |tx: &mut Tx<'_>| prune::prune(tx, step);
         if step.dry_run { self.dry_run(work) } else { self.transact("prune", work) }
     }
 
     /// Deletes the selected jobs that are finished, still in the state in which they were selected, and no longer
     /// needed: no job waits for them, and they hold no unique key.
-    pub fn prune_jobs(&self, jobs: &[JobRef], dry_run: bool) -> Result<PruneResult, StoreError> {
+    pub fn prune_jobs(&self, jobs: &[JobRef], dry_run: bool) -> Result<PruneResult> {
         if dry_run {
             return Ok(self.dry_run(|tx| prune::prune_selected(tx, jobs, true))?.1);
         }
@@ -72,7 +68,7 @@ impl dyn Store + '_ {
 
     /// One step of the search for unused environments: examines the next `limit` jobs, and deletes as many
     /// environments. `false` if this was the last step.
-    pub fn collect_environments(&self, gc: &mut EnvironmentGc, limit: usize) -> Result<bool, StoreError> {
+    pub fn collect_environments(&self, gc: &mut EnvironmentGc, limit: usize) -> Result<bool> {
         // Scanning needs no write lock.
         let (scanned, is_last) = self.view(|tx| environment_gc::scan(tx, gc, limit))?;
         *gc = scanned;
@@ -84,21 +80,17 @@ impl dyn Store + '_ {
 
     /// Those of these log files, by job number and attempt, whose job was deleted or whose attempt ended before this
     /// time.
-    pub fn expired_logs(
-        &self,
-        files: &[(u64, u32)],
-        before: Option<Timestamp>,
-    ) -> Result<Vec<(u64, u32)>, StoreError> {
+    pub fn expired_logs(&self, files: &[(u64, u32)], before: Option<Timestamp>) -> Result<Vec<(u64, u32)>> {
         self.view(|tx| prune::expired_logs(tx, files, before))
     }
 
     /// Compares the derived data with the jobs, in one snapshot.
-    pub fn recount(&self) -> Result<Vec<Contradiction>, StoreError> {
+    pub fn recount(&self) -> Result<Vec<Contradiction>> {
         self.view(recount::find)
     }
 
     /// Rebuilds inconsistent derived data from the jobs, in short transactions. Workers may run meanwhile.
-    pub fn repair(&self, found: &[Contradiction], by: &str) -> Result<(), StoreError> {
+    pub fn repair(&self, found: &[Contradiction], by: &str) -> Result<()> {
         let derived: Vec<DerivedData> = found.iter().map(|found| found.derived.clone()).collect();
         let mut rest = &derived[..];
         while !rest.is_empty() {
@@ -110,17 +102,17 @@ impl dyn Store + '_ {
     }
 
     /// A page of the event log, the oldest first.
-    pub fn events(&self, page: &EventPage) -> Result<Vec<Event>, StoreError> {
+    pub fn events(&self, page: &EventPage) -> Result<Vec<Event>> {
         self.view(|tx| events::list(tx, page))
     }
 
     /// Records an action that changes nothing in the store itself.
-    pub fn note(&self, event: &str, by: &str, detail: &str) -> Result<(), StoreError> {
+    pub fn note(&self, event: &str, by: &str, detail: &str) -> Result<()> {
         self.transact("note", |tx| events::record(tx, None, event, by, Some(detail)))
     }
 
     /// Whether a duty is due and no other worker performs it. If so, it belongs to the caller for the time of `lease`.
-    pub fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool, StoreError> {
+    pub fn take_duty(&self, duty: Duty, lease: Duration) -> Result<bool> {
         // Most callers come too early; they need not wait for other writers.
         if !self.view(|tx| duties::is_due(tx, duty))? {
             return Ok(false);
@@ -129,22 +121,12 @@ impl dyn Store + '_ {
     }
 
     /// Ends a duty until it is due again, and records the result.
-    pub fn end_duty(
-        &self,
-        duty: Duty,
-        next: Duration,
-        by: &str,
-        done: Option<&str>,
-    ) -> Result<(), StoreError> {
+    pub fn end_duty(&self, duty: Duty, next: Duration, by: &str, done: Option<&str>) -> Result<()> {
         self.transact("end_duty", |tx| duties::end(tx, duty, next, by, done))
     }
 
     /// Recent problems: jobs that died, schedules that were missed, hooks that fail.
-    pub fn recent_problems(
-        &self,
-        died_since: Timestamp,
-        missed_since: Timestamp,
-    ) -> Result<RecentProblems, StoreError> {
+    pub fn recent_problems(&self, died_since: Timestamp, missed_since: Timestamp) -> Result<RecentProblems> {
         self.view(|tx| recent_problems::recent_problems(tx, died_since, missed_since))
     }
 }

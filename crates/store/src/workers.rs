@@ -9,7 +9,7 @@ use rustix::process::Pid;
 use crate::rows::jobs::unkillable;
 use crate::rows::tables::{stops, workers};
 use crate::rows::verbs::{extend, reap};
-use crate::{LeaseRef, LeaseStatus, Store, StoreError};
+use crate::{LeaseRef, LeaseStatus, Result, Store};
 use domain::job::Job;
 use domain::settings::Settings;
 use domain::values::name::{JobId, QueueName, WorkerId};
@@ -20,7 +20,7 @@ use sys::process;
 impl dyn Store + '_ {
     /// Adds a worker. Returns the stop order that a worker must know of which replaces this one in its pool: see
     /// [`NewWorker::stop_seen`].
-    pub fn register(&self, worker: &NewWorker) -> Result<u64, StoreError> {
+    pub fn register(&self, worker: &NewWorker) -> Result<u64> {
         let database_folder = self.reach(Path::new(""));
         let folder = worker.folder.strip_prefix(&database_folder).unwrap_or(&worker.folder);
         self.transact("register", |tx| workers::register(tx, worker, folder))
@@ -31,7 +31,7 @@ impl dyn Store + '_ {
     /// The worker names every lease that it knows of. The store releases any other lease of this worker, because it
     /// stems from a claim whose commit the worker never saw succeed; hence a worker must not call this concurrently
     /// with an `exchange` of its own.
-    pub fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>, StoreError> {
+    pub fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>> {
         self.transact("extend", |tx| extend::extend(tx, worker, leases))
     }
 
@@ -43,28 +43,28 @@ impl dyn Store + '_ {
         worker: &WorkerId,
         started: Option<&[LeaseRef]>,
         stay: &[LeaseRef],
-    ) -> Result<Vec<LeaseRef>, StoreError> {
+    ) -> Result<Vec<LeaseRef>> {
         self.transact("reap", |tx| reap::reap(tx, worker, started, stay))
     }
 
     /// Records that a worker drains or has stopped. A stopped worker does not come back; it may still hold leases whose
     /// claim it never saw commit, and these are released.
-    pub fn set_worker_state(&self, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError> {
+    pub fn set_worker_state(&self, worker: &WorkerId, state: WorkerState) -> Result<()> {
         self.transact("set_worker_state", |tx| workers::change_state(tx, worker, state))
     }
 
     /// Records that a worker's number of slots has changed since it registered.
-    pub fn set_worker_slots(&self, worker: &WorkerId, slots: WorkerSlots) -> Result<(), StoreError> {
+    pub fn set_worker_slots(&self, worker: &WorkerId, slots: WorkerSlots) -> Result<()> {
         self.transact("set_worker_slots", |tx| workers::set_slots(tx, worker, slots))
     }
 
     /// Orders workers to stop, including those that replace a crashed one in the same pool.
-    pub fn stop(&self, stop: &Stop, by: &str) -> Result<(), StoreError> {
+    pub fn stop(&self, stop: &Stop, by: &str) -> Result<()> {
         self.transact("stop", |tx| stops::add(tx, stop, by))
     }
 
     /// All workers that have not stopped.
-    pub fn workers(&self) -> Result<Vec<Worker>, StoreError> {
+    pub fn workers(&self) -> Result<Vec<Worker>> {
         let mut workers = self.view(workers::list)?;
         for worker in &mut workers {
             worker.folder = self.reach(&worker.folder);
@@ -73,12 +73,12 @@ impl dyn Store + '_ {
     }
 
     /// Records processes that could not be killed, except those of attempts that have ended.
-    pub fn record_unkillable(&self, found: &[UnkillableProcess]) -> Result<(), StoreError> {
+    pub fn record_unkillable(&self, found: &[UnkillableProcess]) -> Result<()> {
         self.transact("record_unkillable", |tx| unkillable::record(tx, found))
     }
 
     /// The recorded unkillable processes of attempts that still run.
-    pub fn unkillable(&self) -> Result<Vec<UnkillableProcess>, StoreError> {
+    pub fn unkillable(&self) -> Result<Vec<UnkillableProcess>> {
         self.view(unkillable::list)
     }
 }

@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Map;
 
-use crate::StoreError;
+use crate::Result;
 use crate::rows::value::{FromValue, ToValue, Value, malformed};
 
 /// A number that is neither negative nor too large for a column.
@@ -33,7 +33,7 @@ impl ToValue for Count {
 }
 
 impl<'r> FromValue<'r> for Count {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         i64::from_value(value).map(Self)
     }
 }
@@ -61,7 +61,7 @@ impl ToValue for Bytes {
 }
 
 impl<'r> FromValue<'r> for Bytes {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         Vec::from_value(value).map(Self)
     }
 }
@@ -117,7 +117,7 @@ impl<T> ToValue for Json<T> {
 }
 
 impl<'r, T: DeserializeOwned + Default> FromValue<'r> for Json<T> {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         let text = Option::<String>::from_value(value)?;
         let value = text.as_deref().map(serde_json::from_str).transpose();
         Ok(Self { value: value.map_err(|error| malformed("JSON", error))?.unwrap_or_default(), text })

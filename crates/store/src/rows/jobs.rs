@@ -11,7 +11,7 @@ pub(crate) mod unkillable;
 
 use super::tables::{outbox, workers};
 use super::tx::{FinishedJob, Tx};
-use crate::StoreError;
+use crate::Result;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::keys::WorkerSeq;
 use crate::rows::params;
@@ -26,7 +26,7 @@ pub(crate) fn apply(
     before: &JobRow,
     transition: &Transition,
     latest: &LatestAttempt,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let life = &transition.life;
     if !update(tx, before, life, latest)? {
         return Ok(false);
@@ -57,7 +57,7 @@ pub(crate) fn apply(
 }
 
 /// The fence: the row must still have the attempt and the state on which the decision was based.
-fn update(tx: &Tx<'_>, before: &JobRow, life: &Life, latest: &LatestAttempt) -> Result<bool, StoreError> {
+fn update(tx: &Tx<'_>, before: &JobRow, life: &Life, latest: &LatestAttempt) -> Result<bool> {
     let columns = StateColumns::of(tx, &life.state)?;
     let changed = tx.execute(
         "update jobs
@@ -101,7 +101,7 @@ struct StateColumns {
 }
 
 impl StateColumns {
-    fn of(tx: &Tx<'_>, state: &State) -> Result<Self, StoreError> {
+    fn of(tx: &Tx<'_>, state: &State) -> Result<Self> {
         let lease = state.lease();
         Ok(Self {
             blocked_by: state.blocked_by(),

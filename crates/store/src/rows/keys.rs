@@ -1,7 +1,7 @@
 //! The keys of rows. Each table has a type of its own, so that no key can be taken for that of another table.
 
 use super::value::{FromValue, ToValue, Value};
-use crate::StoreError;
+use crate::Result;
 
 macro_rules! keys {
     ($($(#[$doc:meta])* $key:ident),* $(,)?) => {$(
@@ -16,7 +16,7 @@ macro_rules! keys {
         }
 
         impl<'r> FromValue<'r> for $key {
-            fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+            fn from_value(value: Value<'r>) -> Result<Self> {
                 i64::from_value(value).map(Self)
             }
         }

@@ -2,7 +2,7 @@
 
 use super::sql::Row;
 use super::value::Value;
-use crate::StoreError;
+use crate::Result;
 
 /// A column and its value.
 pub(crate) type ColumnValue<'a> = (&'static str, Value<'a>);
@@ -12,7 +12,7 @@ pub(crate) trait Record: Sized {
     /// The fields in a `select`, each after a comma.
     const COLUMNS: &'static str;
     /// Reads a row of [`select`].
-    fn read(row: &Row<'_>) -> Result<Self, StoreError>;
+    fn read(row: &Row<'_>) -> Result<Self>;
     /// The fields that are columns of the table.
     fn values(&self) -> Vec<ColumnValue<'_>>;
 }

@@ -1,7 +1,7 @@
 //! The access of shared verbs to a database.
 
 use super::value::{FromValue, Value};
-use crate::StoreError;
+use crate::Result;
 
 /// One transaction of a database. It compiles each statement once and keeps it.
 pub(crate) trait Sql {
@@ -10,11 +10,11 @@ pub(crate) trait Sql {
         &self,
         sql: &str,
         params: Params<'_>,
-        each: &mut dyn FnMut(&Row<'_>) -> Result<bool, StoreError>,
-    ) -> Result<(), StoreError>;
+        each: &mut dyn FnMut(&Row<'_>) -> Result<bool>,
+    ) -> Result<()>;
 
     /// Runs a statement without a result, and returns the number of rows that it changed.
-    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, StoreError>;
+    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize>;
 }
 
 /// The values that a statement binds: see [`params`] and [`named`].
@@ -62,8 +62,8 @@ pub(crate) struct Row<'r>(&'r dyn Columns);
 /// The columns of a row, as its database has them.
 pub(crate) trait Columns {
     /// The number of the column with this name.
-    fn index(&self, name: &str) -> Result<usize, StoreError>;
-    fn value(&self, index: usize) -> Result<Value<'_>, StoreError>;
+    fn index(&self, name: &str) -> Result<usize>;
+    fn value(&self, index: usize) -> Result<Value<'_>>;
 }
 
 impl<'r> Row<'r> {
@@ -71,24 +71,24 @@ impl<'r> Row<'r> {
         Self(columns)
     }
 
-    pub(crate) fn get<T: FromValue<'r>>(&self, column: impl Column) -> Result<T, StoreError> {
+    pub(crate) fn get<T: FromValue<'r>>(&self, column: impl Column) -> Result<T> {
         T::from_value(self.0.value(column.index(self.0)?)?)
     }
 }
 
 /// A column by name, or by position where a lookup would cost too much.
 pub(crate) trait Column {
-    fn index(self, columns: &dyn Columns) -> Result<usize, StoreError>;
+    fn index(self, columns: &dyn Columns) -> Result<usize>;
 }
 
 impl Column for usize {
-    fn index(self, _: &dyn Columns) -> Result<usize, StoreError> {
+    fn index(self, _: &dyn Columns) -> Result<usize> {
         Ok(self)
     }
 }
 
 impl Column for &str {
-    fn index(self, columns: &dyn Columns) -> Result<usize, StoreError> {
+    fn index(self, columns: &dyn Columns) -> Result<usize> {
         columns.index(self)
     }
 }

@@ -14,7 +14,7 @@ use super::tables::{hooks, outbox, settings, workers};
 use super::value::{FromValue, malformed};
 use super::verbs::retry::DependencySearch;
 use super::views::capacity;
-use crate::StoreError;
+use crate::Result;
 use crate::rows::keys::{JobSeq, QueueKey};
 use domain::job::retry_rules::RetryRules;
 use domain::plan::consequences::End;
@@ -101,7 +101,7 @@ impl<'c> Tx<'c> {
     }
 
     /// The remaining work before the commit.
-    pub(crate) fn finish(mut self) -> Result<Effects, StoreError> {
+    pub(crate) fn finish(mut self) -> Result<Effects> {
         // The changes have used their budget; the dependents get one of their own.
         self.budget = full_budget();
         dependencies::unblock_dependents(&mut self)?;
@@ -115,7 +115,7 @@ impl<'c> Tx<'c> {
     }
 
     /// Runs a statement without a result, and returns the number of rows that it changed.
-    pub(crate) fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, StoreError> {
+    pub(crate) fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize> {
         self.sql.execute(sql, params)
     }
 
@@ -124,8 +124,8 @@ impl<'c> Tx<'c> {
         &self,
         sql: &str,
         params: Params<'_>,
-        each: &mut dyn FnMut(&Row<'_>) -> Result<bool, StoreError>,
-    ) -> Result<(), StoreError> {
+        each: &mut dyn FnMut(&Row<'_>) -> Result<bool>,
+    ) -> Result<()> {
         self.sql.query(sql, params, each)
     }
 
@@ -134,8 +134,8 @@ impl<'c> Tx<'c> {
         &self,
         sql: &str,
         params: Params<'_>,
-        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<Vec<T>, StoreError> {
+        mut read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let mut all = Vec::new();
         self.sql.query(sql, params, &mut |row| {
             all.push(read(row)?);
@@ -149,8 +149,8 @@ impl<'c> Tx<'c> {
         &self,
         sql: &str,
         params: Params<'_>,
-        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
+        mut read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
         let mut first = None;
         self.sql.query(sql, params, &mut |row| {
             first = Some(read(row)?);
@@ -164,26 +164,18 @@ impl<'c> Tx<'c> {
         &self,
         sql: &str,
         params: Params<'_>,
-        read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        read: impl FnMut(&Row<'_>) -> Result<T>,
+    ) -> Result<T> {
         self.first(sql, params, read)?.ok_or_else(|| malformed("row", "it is missing"))
     }
 
     /// The first column of the first row, if there is one.
-    pub(crate) fn value<T: for<'r> FromValue<'r>>(
-        &self,
-        sql: &str,
-        params: Params<'_>,
-    ) -> Result<Option<T>, StoreError> {
+    pub(crate) fn value<T: for<'r> FromValue<'r>>(&self, sql: &str, params: Params<'_>) -> Result<Option<T>> {
         self.first(sql, params, |row| row.get(0))
     }
 
     /// The first column of every row.
-    pub(crate) fn values<T: for<'r> FromValue<'r>>(
-        &self,
-        sql: &str,
-        params: Params<'_>,
-    ) -> Result<Vec<T>, StoreError> {
+    pub(crate) fn values<T: for<'r> FromValue<'r>>(&self, sql: &str, params: Params<'_>) -> Result<Vec<T>> {
         self.all(sql, params, |row| row.get(0))
     }
 
@@ -192,8 +184,8 @@ impl<'c> Tx<'c> {
         &self,
         sql: &str,
         params: Params<'_>,
-        mut satisfies: impl FnMut(&Row<'_>) -> Result<bool, StoreError>,
-    ) -> Result<bool, StoreError> {
+        mut satisfies: impl FnMut(&Row<'_>) -> Result<bool>,
+    ) -> Result<bool> {
         let mut found = false;
         self.sql.query(sql, params, &mut |row| {
             found = satisfies(row)?;
@@ -203,12 +195,12 @@ impl<'c> Tx<'c> {
     }
 
     /// Whether a statement finds any row.
-    pub(crate) fn exists(&self, sql: &str, params: Params<'_>) -> Result<bool, StoreError> {
+    pub(crate) fn exists(&self, sql: &str, params: Params<'_>) -> Result<bool> {
         self.any(sql, params, |_| Ok(true))
     }
 
     /// The effective settings, read once.
-    pub(crate) fn settings(&self) -> Result<&Settings, StoreError> {
+    pub(crate) fn settings(&self) -> Result<&Settings> {
         if let Some(settings) = self.settings.get() {
             return Ok(settings);
         }
@@ -217,7 +209,7 @@ impl<'c> Tx<'c> {
     }
 
     /// The hooks, read once, and only when an event occurs that could fire one.
-    pub(crate) fn hooks(&self) -> Result<&[hooks::HookRow], StoreError> {
+    pub(crate) fn hooks(&self) -> Result<&[hooks::HookRow]> {
         if let Some(hooks) = self.hooks.get() {
             return Ok(hooks);
         }

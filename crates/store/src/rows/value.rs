@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{StoreError, WorkerState};
+use crate::{Result, StoreError, WorkerState};
 use domain::job::life::{CancelReason, DeadReason, StateName};
 use domain::job::limits::Limits;
 use domain::schedule::{OnMissed, OnOverlap};
@@ -51,7 +51,7 @@ pub(crate) trait ToValue {
 
 /// A type that a column can contain.
 pub(crate) trait FromValue<'r>: Sized {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError>;
+    fn from_value(value: Value<'r>) -> Result<Self>;
 }
 
 impl<T: ToValue + ?Sized> ToValue for &T {
@@ -67,7 +67,7 @@ impl<T: ToValue> ToValue for Option<T> {
 }
 
 impl<'r, T: FromValue<'r>> FromValue<'r> for Option<T> {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         if value == Value::Null { Ok(None) } else { T::from_value(value).map(Some) }
     }
 }
@@ -79,7 +79,7 @@ impl ToValue for i64 {
 }
 
 impl<'r> FromValue<'r> for i64 {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         match value {
             Value::Integer(number) => Ok(number),
             Value::Null | Value::Real(_) | Value::Text(_) | Value::Blob(_) => Err(value.is_not("an integer")),
@@ -97,7 +97,7 @@ macro_rules! integers {
         }
 
         impl<'r> FromValue<'r> for $integer {
-            fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+            fn from_value(value: Value<'r>) -> Result<Self> {
                 let number = i64::from_value(value)?;
                 number.try_into().map_err(|_| malformed("row", format_args!("{number} is out of range")))
             }
@@ -114,7 +114,7 @@ impl ToValue for bool {
 }
 
 impl<'r> FromValue<'r> for bool {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         Ok(i64::from_value(value)? != 0)
     }
 }
@@ -126,7 +126,7 @@ impl ToValue for f64 {
 }
 
 impl<'r> FromValue<'r> for f64 {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         match value {
             Value::Real(number) => Ok(number),
             #[expect(clippy::cast_precision_loss, reason = "SQLite stores whole numbers as integers")]
@@ -149,7 +149,7 @@ impl ToValue for String {
 }
 
 impl<'r> FromValue<'r> for &'r str {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         match value {
             Value::Text(text) => Ok(text),
             Value::Null | Value::Integer(_) | Value::Real(_) | Value::Blob(_) => Err(value.is_not("text")),
@@ -158,7 +158,7 @@ impl<'r> FromValue<'r> for &'r str {
 }
 
 impl<'r> FromValue<'r> for String {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         <&str>::from_value(value).map(str::to_owned)
     }
 }
@@ -176,7 +176,7 @@ impl ToValue for Vec<u8> {
 }
 
 impl<'r> FromValue<'r> for &'r [u8] {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         match value {
             Value::Blob(bytes) => Ok(bytes),
             Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => Err(value.is_not("a blob")),
@@ -185,7 +185,7 @@ impl<'r> FromValue<'r> for &'r [u8] {
 }
 
 impl<'r> FromValue<'r> for Vec<u8> {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         <&[u8]>::from_value(value).map(<[u8]>::to_vec)
     }
 }
@@ -198,7 +198,7 @@ impl ToValue for Path {
 }
 
 impl<'r> FromValue<'r> for PathBuf {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         match value {
             Value::Text(text) => Ok(text.into()),
             Value::Blob(bytes) => Ok(OsStr::from_bytes(bytes).into()),
@@ -214,7 +214,7 @@ impl ToValue for Timestamp {
 }
 
 impl<'r> FromValue<'r> for Timestamp {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         i64::from_value(value).map(Self::from_millis)
     }
 }
@@ -227,7 +227,7 @@ impl ToValue for Duration {
 }
 
 impl<'r> FromValue<'r> for Duration {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         Ok(Self::from_millis(u64::try_from(i64::from_value(value)?).unwrap_or(0)))
     }
 }
@@ -239,7 +239,7 @@ impl ToValue for Signal {
 }
 
 impl<'r> FromValue<'r> for Limits {
-    fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+    fn from_value(value: Value<'r>) -> Result<Self> {
         <&str>::from_value(value)?.parse().map_err(|error| malformed("limits", error))
     }
 }
@@ -254,7 +254,7 @@ macro_rules! words {
         }
 
         impl<'r> FromValue<'r> for $word {
-            fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+            fn from_value(value: Value<'r>) -> Result<Self> {
                 let word = <&str>::from_value(value)?;
                 Self::from_name(word).ok_or_else(|| malformed($what, word))
             }
@@ -280,7 +280,7 @@ macro_rules! names {
         }
 
         impl<'r> FromValue<'r> for $name {
-            fn from_value(value: Value<'r>) -> Result<Self, StoreError> {
+            fn from_value(value: Value<'r>) -> Result<Self> {
                 parse_name(<&str>::from_value(value)?)
             }
         }
@@ -289,7 +289,7 @@ macro_rules! names {
 
 names!(BatchName, HookName, JobId, QueueName, ScheduleName, WorkerId);
 
-fn parse_name<T: FromStr<Err = NameError>>(text: &str) -> Result<T, StoreError> {
+fn parse_name<T: FromStr<Err = NameError>>(text: &str) -> Result<T> {
     text.parse().map_err(|error| malformed("name", error))
 }
 

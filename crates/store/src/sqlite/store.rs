@@ -15,7 +15,7 @@ use crate::rows::tables::workers;
 use crate::rows::tx::{Effects, Tx};
 use crate::rows::views::orders;
 use crate::transaction::{ReadWork, Verdict, WriteWork};
-use crate::{Exchange, ExchangeResult, NewWorker, Notice, Orders, Store, StoreError, Wake};
+use crate::{Exchange, ExchangeResult, NewWorker, Notice, Orders, Result, Store, StoreError, Wake};
 use domain::settings::Durability;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
@@ -31,19 +31,19 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens the queue in this file, and creates it if it does not exist.
-    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let store = Self { opened: Mutex::new(open(path)?), clock };
         store.adopt_settings()?;
         Ok(store)
     }
 
     /// Opens the queue read-only: nothing is created or changed, and writes are refused.
-    pub fn open_read_only(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+    pub fn open_read_only(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         Ok(Self { opened: Mutex::new(read_only::open(path)?), clock })
     }
 
     /// Copies the whole queue into one file in one snapshot, while other processes continue to use it.
-    pub fn backup(&self, backup: &Backup<'_>, progress: &mut dyn FnMut(Progress)) -> Result<(), StoreError> {
+    pub fn backup(&self, backup: &Backup<'_>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
         backup::copy(&self.lock().connection, backup, progress)
     }
 
@@ -63,12 +63,7 @@ impl SqliteStore {
     }
 
     /// The transaction itself, inside the gate. `None` if it was rolled back.
-    fn commit(
-        &self,
-        opened: &OpenDatabase,
-        verb: &str,
-        work: &mut WriteWork<'_>,
-    ) -> Result<Option<Effects>, StoreError> {
+    fn commit(&self, opened: &OpenDatabase, verb: &str, work: &mut WriteWork<'_>) -> Result<Option<Effects>> {
         checkpoint::before_first_write(opened);
         let _guard = opened.gate.enter(opened.lock_timeout.get())?;
         let transaction = Transaction::begin(opened, "begin immediate")?;
@@ -84,7 +79,7 @@ impl SqliteStore {
         Ok(Some(effects))
     }
 
-    fn snapshot(&self, opened: &OpenDatabase, work: &mut ReadWork<'_>) -> Result<(), StoreError> {
+    fn snapshot(&self, opened: &OpenDatabase, work: &mut ReadWork<'_>) -> Result<()> {
         let _transaction = Transaction::begin(opened, "begin")?;
         work(&mut self.tx(opened))
     }
@@ -92,8 +87,8 @@ impl SqliteStore {
     /// For access outside the queue's own tables.
     pub(super) fn with_connection<T>(
         &self,
-        work: impl FnOnce(&rusqlite::Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        work: impl FnOnce(&rusqlite::Connection) -> Result<T>,
+    ) -> Result<T> {
         work(&self.lock().connection)
     }
 }
@@ -104,7 +99,7 @@ struct Transaction<'c> {
 }
 
 impl<'c> Transaction<'c> {
-    fn begin(opened: &'c OpenDatabase, how: &str) -> Result<Self, StoreError> {
+    fn begin(opened: &'c OpenDatabase, how: &str) -> Result<Self> {
         let connection = &opened.connection;
         // From here on the recorded error belongs to this transaction.
         last_error::clear();
@@ -118,7 +113,7 @@ impl<'c> Transaction<'c> {
         }
     }
 
-    fn commit(self) -> Result<(), StoreError> {
+    fn commit(self) -> Result<()> {
         let committed = self.connection.prepare_cached("commit")?.execute([]);
         committed.map(drop).map_err(|error| commit_error(error, self.connection.path()))
     }
@@ -140,12 +135,12 @@ impl Drop for SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn now(&self) -> Result<Timestamp, StoreError> {
+    fn now(&self) -> Result<Timestamp> {
         Ok(Timestamp::from_millis(self.clock.wall_millis()))
     }
 
     /// If the files are read without locks and were changed meanwhile, they are opened again.
-    fn read(&self, work: &mut ReadWork<'_>) -> Result<(), StoreError> {
+    fn read(&self, work: &mut ReadWork<'_>) -> Result<()> {
         let mut opened = self.lock();
         if opened.unlocked_state.is_none() {
             return retry_while_readonly(|| self.snapshot(&opened, work));
@@ -161,7 +156,7 @@ impl Store for SqliteStore {
     }
 
     /// Rings the bell if it made jobs ready.
-    fn write(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects, StoreError> {
+    fn write(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects> {
         let opened = self.lock();
         let Some(effects) = self.commit(&opened, verb, work)? else {
             return Ok(Effects::default());
@@ -173,15 +168,15 @@ impl Store for SqliteStore {
         Ok(effects)
     }
 
-    fn secure_reads(&self) -> Result<(), StoreError> {
+    fn secure_reads(&self) -> Result<()> {
         self.lock().sync_log()
     }
 
-    fn listen(&self, worker: &NewWorker) -> Result<Box<dyn Wake>, StoreError> {
+    fn listen(&self, worker: &NewWorker) -> Result<Box<dyn Wake>> {
         Ok(Box::new(Bells::open(&self.lock(), worker)?))
     }
 
-    fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult, StoreError> {
+    fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
         // If very many jobs are due at once, they are promoted in several transactions, so that other writers get their
         // turn.
         loop {
@@ -192,7 +187,7 @@ impl Store for SqliteStore {
         }
     }
 
-    fn orders(&self, worker: &WorkerId) -> Result<Orders, StoreError> {
+    fn orders(&self, worker: &WorkerId) -> Result<Orders> {
         let orders = self.shared().view(|tx| orders::orders(tx, worker))?;
         let opened = self.lock();
         opened.set_durability(orders.settings.durability)?;
@@ -200,16 +195,16 @@ impl Store for SqliteStore {
         Ok(orders)
     }
 
-    fn has_worker(&self) -> Result<bool, StoreError> {
+    fn has_worker(&self) -> Result<bool> {
         let opened = self.lock();
         retry_while_readonly(|| workers::any_live(&opened.connection))
     }
 
-    fn announce(&self, notice: Notice<'_>) -> Result<(), StoreError> {
+    fn announce(&self, notice: Notice<'_>) -> Result<()> {
         announce(self.shared(), notice)
     }
 
-    fn adopt_settings(&self) -> Result<(), StoreError> {
+    fn adopt_settings(&self) -> Result<()> {
         match self.shared().view(|tx| Ok(tx.settings()?.durability)) {
             Ok(durability) => self.lock().set_durability(durability),
             // Operations that need the settings report the error. Until it is repaired, commits are as safe as
@@ -223,7 +218,7 @@ impl Store for SqliteStore {
         self.lock().folder().join(folder)
     }
 
-    fn prepare_logs(&self, logs: &Path) -> Result<(), StoreError> {
+    fn prepare_logs(&self, logs: &Path) -> Result<()> {
         if !backup::any_staged(logs) {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use super::session::open::OpenDatabase;
-use crate::{NewWorker, Notice, OrderHints, Store, StoreError, WORKER_FILE, Wake, Worker};
+use crate::{NewWorker, Notice, OrderHints, Result, Store, StoreError, WORKER_FILE, Wake, Worker};
 use domain::values::name::WorkerId;
 use sys::bell;
 use sys::bell::Bell;
@@ -17,13 +17,13 @@ pub(super) struct Bells {
 }
 
 impl Bells {
-    pub(super) fn open(opened: &OpenDatabase, worker: &NewWorker) -> Result<Self, StoreError> {
+    pub(super) fn open(opened: &OpenDatabase, worker: &NewWorker) -> Result<Self> {
         let own = bell_of(&worker.folder, &worker.id);
         Ok(Self { shared: open(&opened.bell)?, own: open(&own)? })
     }
 }
 
-fn open(path: &Path) -> Result<Bell, StoreError> {
+fn open(path: &Path) -> Result<Bell> {
     Bell::open(path).map_err(StoreError::cannot_open(path))
 }
 
@@ -55,7 +55,7 @@ fn bell_of(folder: &Path, worker: &WorkerId) -> PathBuf {
     folder.join(format!("{worker}.{WORKER_FILE}"))
 }
 
-pub(super) fn announce(store: &dyn Store, notice: Notice<'_>) -> Result<(), StoreError> {
+pub(super) fn announce(store: &dyn Store, notice: Notice<'_>) -> Result<()> {
     if store.has_worker()? {
         for worker in store.workers()? {
             ring(&worker, notice);

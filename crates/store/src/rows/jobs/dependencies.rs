@@ -1,7 +1,7 @@
 //! Dependencies between jobs, and unblocking dependents when a job finishes.
 
 use super::apply;
-use crate::StoreError;
+use crate::Result;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, strings};
 use crate::rows::keys::JobSeq;
@@ -25,7 +25,7 @@ pub(crate) enum Parent {
     Finished { seq: JobSeq, end: End },
 }
 
-pub(crate) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent, StoreError> {
+pub(crate) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent> {
     let found: Option<(JobSeq, StateName)> =
         tx.first("select seq, state from jobs where id = :id", named! { id }, |row| {
             Ok((row.get("seq")?, row.get("state")?))
@@ -37,12 +37,7 @@ pub(crate) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent, StoreError> {
 }
 
 /// Records that one job depends on another, and whether it waits for it.
-pub(crate) fn add(
-    tx: &Tx<'_>,
-    parent_seq: JobSeq,
-    child_seq: JobSeq,
-    blocks: bool,
-) -> Result<(), StoreError> {
+pub(crate) fn add(tx: &Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq, blocks: bool) -> Result<()> {
     // The row may exist if the child is being retried.
     tx.execute(
         "insert into dependencies (parent_seq, child_seq, blocks) values (:parent_seq, :child_seq, :blocks)
@@ -53,18 +48,18 @@ pub(crate) fn add(
 }
 
 /// How many jobs wait for this one, counted up to a limit.
-pub(crate) fn count_waiting(tx: &Tx<'_>, parent_seq: JobSeq, limit: u64) -> Result<u64, StoreError> {
+pub(crate) fn count_waiting(tx: &Tx<'_>, parent_seq: JobSeq, limit: u64) -> Result<u64> {
     Ok(waiting_after(tx, parent_seq, JobSeq::BEFORE_FIRST, usize::try_from(limit).unwrap_or(usize::MAX))?
         .len() as u64)
 }
 
 /// Whether any job waits for this one.
-pub(crate) fn is_waited_for(tx: &Tx<'_>, parent_seq: JobSeq) -> Result<bool, StoreError> {
+pub(crate) fn is_waited_for(tx: &Tx<'_>, parent_seq: JobSeq) -> Result<bool> {
     Ok(count_waiting(tx, parent_seq, 1)? > 0)
 }
 
 /// A finished job waits for no other.
-pub(crate) fn stop_waiting(tx: &mut Tx<'_>, child_seq: JobSeq) -> Result<(), StoreError> {
+pub(crate) fn stop_waiting(tx: &mut Tx<'_>, child_seq: JobSeq) -> Result<()> {
     let parents = existing_parents(tx, child_seq)?;
     // The parent whose end caused this, if any, is already counted.
     tx.spend(parents.len().saturating_sub(1));
@@ -76,7 +71,7 @@ pub(crate) fn stop_waiting(tx: &mut Tx<'_>, child_seq: JobSeq) -> Result<(), Sto
 
 /// Deletes the links of a job to its dependents, then those to its dependencies. `false` if there are more than one
 /// transaction should delete: the rest is left to a later one.
-pub(crate) fn delete_links(tx: &mut Tx<'_>, seq: JobSeq) -> Result<bool, StoreError> {
+pub(crate) fn delete_links(tx: &mut Tx<'_>, seq: JobSeq) -> Result<bool> {
     let limit = if guards::is_off(Guard::Portions) { usize::MAX } else { LINKS_PER_TRANSACTION };
     let deleted = tx.execute(
         "delete from dependencies
@@ -99,7 +94,7 @@ pub(crate) fn delete_links(tx: &mut Tx<'_>, seq: JobSeq) -> Result<bool, StoreEr
 }
 
 /// Whether the link between two jobs is stored.
-pub(crate) fn is_linked(tx: &Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<bool, StoreError> {
+pub(crate) fn is_linked(tx: &Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<bool> {
     tx.exists(
         "select 1 from dependencies where parent_seq = :parent_seq and child_seq = :child_seq",
         named! { parent_seq, child_seq },
@@ -107,7 +102,7 @@ pub(crate) fn is_linked(tx: &Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> R
 }
 
 /// The ids that a job depends on.
-pub(crate) fn parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobId>, StoreError> {
+pub(crate) fn parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobId>> {
     let names = tx.one("select depends_on from jobs where seq = :seq", named! { seq }, |row| {
         strings(row.get("depends_on")?)
     })?;
@@ -115,7 +110,7 @@ pub(crate) fn parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobId>, StoreError
 }
 
 /// The dependencies that still exist.
-fn existing_parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobSeq>, StoreError> {
+fn existing_parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobSeq>> {
     let mut existing = Vec::new();
     for id in parents(tx, seq)? {
         existing.extend(tx.value::<JobSeq>("select seq from jobs where id = :id", named! { id })?);
@@ -124,7 +119,7 @@ fn existing_parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobSeq>, StoreError>
 }
 
 /// The dependencies that a job waits for.
-pub(crate) fn waited_for(tx: &Tx<'_>, child_seq: JobSeq) -> Result<Vec<JobSeq>, StoreError> {
+pub(crate) fn waited_for(tx: &Tx<'_>, child_seq: JobSeq) -> Result<Vec<JobSeq>> {
     let mut waited_for = Vec::new();
     for parent_seq in existing_parents(tx, child_seq)? {
         let blocks = tx.exists(
@@ -140,7 +135,7 @@ pub(crate) fn waited_for(tx: &Tx<'_>, child_seq: JobSeq) -> Result<Vec<JobSeq>, 
 }
 
 /// Adds the missing links of a job to its existing dependencies, as ones that it does not wait for.
-pub(crate) fn add_missing_links(tx: &Tx<'_>, child_seq: JobSeq) -> Result<(), StoreError> {
+pub(crate) fn add_missing_links(tx: &Tx<'_>, child_seq: JobSeq) -> Result<()> {
     for parent_seq in existing_parents(tx, child_seq)? {
         tx.execute(
             "insert into dependencies (parent_seq, child_seq, blocks) values (:parent_seq, :child_seq, 0)
@@ -153,7 +148,7 @@ pub(crate) fn add_missing_links(tx: &Tx<'_>, child_seq: JobSeq) -> Result<(), St
 
 /// Unblocks the dependents of the jobs that finished in this transaction, as many as its budget allows. The rest is
 /// recorded as pending and done by later exchanges. A dependent that is cancelled here is finished too.
-pub(crate) fn unblock_dependents(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+pub(crate) fn unblock_dependents(tx: &mut Tx<'_>) -> Result<()> {
     while let Some(FinishedJob { seq, end }) = tx.finished.pop() {
         unblock_children(tx, seq, end, JobSeq::BEFORE_FIRST)?;
     }
@@ -161,7 +156,7 @@ pub(crate) fn unblock_dependents(tx: &mut Tx<'_>) -> Result<(), StoreError> {
 }
 
 /// Continues the pending unblocks of earlier transactions.
-pub(crate) fn resume_pending_unblocks(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+pub(crate) fn resume_pending_unblocks(tx: &mut Tx<'_>) -> Result<()> {
     while !tx.effects.has_pending_unblocks {
         let pending: Option<(JobSeq, bool, JobSeq)> = tx.first(
             "select parent_seq, failed, after_seq from pending_unblocks order by parent_seq limit 1",
@@ -180,12 +175,7 @@ pub(crate) fn resume_pending_unblocks(tx: &mut Tx<'_>) -> Result<(), StoreError>
 }
 
 /// Unblocks the children after `after_seq`, in the order of enqueuing.
-fn unblock_children(
-    tx: &mut Tx<'_>,
-    parent_seq: JobSeq,
-    end: End,
-    after_seq: JobSeq,
-) -> Result<(), StoreError> {
+fn unblock_children(tx: &mut Tx<'_>, parent_seq: JobSeq, end: End, after_seq: JobSeq) -> Result<()> {
     // With no budget left, one child is enough to know whether there are any.
     let share = tx.jobs_left().max(1);
     let children = waiting_after(tx, parent_seq, after_seq, share)?;
@@ -211,17 +201,12 @@ fn unblock_children(
 }
 
 /// Whether some dependents of a finished job are not yet unblocked.
-pub(crate) fn has_pending_unblock(tx: &Tx<'_>, parent_seq: JobSeq) -> Result<bool, StoreError> {
+pub(crate) fn has_pending_unblock(tx: &Tx<'_>, parent_seq: JobSeq) -> Result<bool> {
     tx.exists("select 1 from pending_unblocks where parent_seq = :parent_seq", named! { parent_seq })
 }
 
 /// The jobs that wait for a job, in the order of enqueuing, after one of them.
-fn waiting_after(
-    tx: &Tx<'_>,
-    parent_seq: JobSeq,
-    after_seq: JobSeq,
-    limit: usize,
-) -> Result<Vec<JobSeq>, StoreError> {
+fn waiting_after(tx: &Tx<'_>, parent_seq: JobSeq, after_seq: JobSeq, limit: usize) -> Result<Vec<JobSeq>> {
     // By the primary key of `dependencies`.
     tx.values(
         "select child_seq from dependencies
@@ -231,7 +216,7 @@ fn waiting_after(
 }
 
 /// The child no longer waits for this parent.
-fn mark_met(tx: &Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<(), StoreError> {
+fn mark_met(tx: &Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<()> {
     tx.execute(
         "update dependencies set blocks = 0 where parent_seq = ?1 and child_seq = ?2",
         params![parent_seq, child_seq],
@@ -245,7 +230,7 @@ pub(crate) fn save_pending_unblock(
     parent_seq: JobSeq,
     end: End,
     after_seq: JobSeq,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     tx.execute(
         "insert into pending_unblocks (parent_seq, failed, after_seq) values (:parent_seq, :failed, :after_seq)
          on conflict (parent_seq) do update set failed = excluded.failed, after_seq = excluded.after_seq",
@@ -257,11 +242,7 @@ pub(crate) fn save_pending_unblock(
 
 /// Applies the ends of some dependencies to a waiting job. The row, which is long if the job
 /// depends on many, is written only once. Returns the new state, if the job changed.
-pub(crate) fn unblock(
-    tx: &mut Tx<'_>,
-    child: &JobRow,
-    ends: &[End],
-) -> Result<Option<StateName>, StoreError> {
+pub(crate) fn unblock(tx: &mut Tx<'_>, child: &JobRow, ends: &[End]) -> Result<Option<StateName>> {
     let policy = settings::policy(tx, child)?;
     let on_failure = child.options.on_dependency_failure();
     let Some(unblocked) = dependents::unblock(&child.life, on_failure, ends, &policy, tx.now) else {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::StoreError;
+use crate::Result;
 use crate::rows::keys::EnvironmentKey;
 use crate::rows::params;
 use crate::rows::tx::Tx;
 use domain::job::environment::Environment;
 
 /// The row id of an environment, which is stored if it is new.
-pub(crate) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<EnvironmentKey, StoreError> {
+pub(crate) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<EnvironmentKey> {
     let variables = environment.to_bytes();
     let fingerprint = fingerprint(&variables);
     // By index environments_by_fingerprint.
@@ -37,7 +37,7 @@ pub(crate) struct CachedEnvironment {
 
 /// The environment with this row id. Reading one takes dozens of allocations, and most jobs share the environment of
 /// the previous job, so the last one is cached.
-pub(crate) fn load(tx: &Tx<'_>, id: EnvironmentKey) -> Result<Arc<Environment>, StoreError> {
+pub(crate) fn load(tx: &Tx<'_>, id: EnvironmentKey) -> Result<Arc<Environment>> {
     let fingerprint: i64 =
         tx.one("select fingerprint from environments where id = ?1", params![id], |row| row.get(0))?;
     let mut last = tx.last_environment.borrow_mut();
@@ -49,7 +49,7 @@ pub(crate) fn load(tx: &Tx<'_>, id: EnvironmentKey) -> Result<Arc<Environment>, 
     Ok(environment)
 }
 
-fn read(tx: &Tx<'_>, id: EnvironmentKey) -> Result<Environment, StoreError> {
+fn read(tx: &Tx<'_>, id: EnvironmentKey) -> Result<Environment> {
     tx.one("select variables from environments where id = ?1", params![id], |row| {
         Ok(Environment::from_bytes(row.get(0)?))
     })

@@ -1,10 +1,10 @@
 //! The ended attempts and their output.
 
-use crate::StoreError;
 use crate::rows::jobs::row::{JobRow, malformed};
 use crate::rows::keys::{JobSeq, WorkerSeq};
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named, params};
+use crate::{Result, StoreError};
 use domain::job::life::{Lease, State};
 use domain::job::outcome::Outcome;
 use domain::job::{Attempt, Ending, Usage, WorkerHome};
@@ -17,7 +17,7 @@ pub(crate) fn add(
     worker_seq: WorkerSeq,
     started_at: Timestamp,
     ending: &Ending,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     tx.execute(
         "insert into attempts (seq, number, worker_seq, started_at, finished_at, duration_ms, outcome, exit_code,
                                signal, error, cpu_ms, max_rss_bytes, log_bytes)
@@ -40,7 +40,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-pub(crate) fn add_output(tx: &Tx<'_>, seq: JobSeq, number: u32, content: &[u8]) -> Result<(), StoreError> {
+pub(crate) fn add_output(tx: &Tx<'_>, seq: JobSeq, number: u32, content: &[u8]) -> Result<()> {
     tx.execute(
         "insert into outputs (seq, number, content) values (?1, ?2, ?3)",
         params![seq, number, content],
@@ -48,12 +48,12 @@ pub(crate) fn add_output(tx: &Tx<'_>, seq: JobSeq, number: u32, content: &[u8]) 
     Ok(())
 }
 
-pub(crate) fn output(tx: &Tx<'_>, seq: JobSeq, number: u32) -> Result<Option<Vec<u8>>, StoreError> {
+pub(crate) fn output(tx: &Tx<'_>, seq: JobSeq, number: u32) -> Result<Option<Vec<u8>>> {
     tx.value("select content from outputs where seq = :seq and number = :number", named! { seq, number })
 }
 
 /// Every attempt of a job: those that ended, and the running one.
-pub(crate) fn of_job(tx: &Tx<'_>, job: &JobRow) -> Result<Vec<Attempt>, StoreError> {
+pub(crate) fn of_job(tx: &Tx<'_>, job: &JobRow) -> Result<Vec<Attempt>> {
     let mut history = tx.all(
         "select a.number, w.id as worker, w.host, a.started_at, a.finished_at, a.duration_ms, a.outcome, a.exit_code, a.signal,
                 a.error, a.cpu_ms, a.max_rss_bytes, a.log_bytes, w.home_id, w.folder
@@ -68,7 +68,7 @@ pub(crate) fn of_job(tx: &Tx<'_>, job: &JobRow) -> Result<Vec<Attempt>, StoreErr
     Ok(history)
 }
 
-fn running(tx: &Tx<'_>, job: &JobRow, lease: &Lease) -> Result<Attempt, StoreError> {
+fn running(tx: &Tx<'_>, job: &JobRow, lease: &Lease) -> Result<Attempt> {
     let worker = &lease.worker;
     let running =
         tx.first("select host, home_id, folder from workers where id = :worker", named! { worker }, |row| {
@@ -84,7 +84,7 @@ fn running(tx: &Tx<'_>, job: &JobRow, lease: &Lease) -> Result<Attempt, StoreErr
     running.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
 }
 
-fn read(row: &Row<'_>) -> Result<Attempt, StoreError> {
+fn read(row: &Row<'_>) -> Result<Attempt> {
     let word: &str = row.get("outcome")?;
     let signal = row.get::<Option<i32>>("signal")?.and_then(Signal::from_number);
     let outcome = Outcome::from_parts(word, row.get("exit_code")?, signal);
@@ -105,6 +105,6 @@ fn read(row: &Row<'_>) -> Result<Attempt, StoreError> {
     })
 }
 
-fn read_home(row: &Row<'_>) -> Result<WorkerHome, StoreError> {
+fn read_home(row: &Row<'_>) -> Result<WorkerHome> {
     Ok(WorkerHome { id: row.get("home_id")?, folder: row.get("folder")? })
 }

@@ -8,13 +8,13 @@ use crate::rows::keys::WorkerSeq;
 use crate::rows::params;
 use crate::rows::tx::Tx;
 use crate::rows::verbs::settle;
-use crate::{LeaseRef, Settlement, StoreError};
+use crate::{LeaseRef, Result, Settlement};
 use domain::job::Usage;
 use domain::job::life::LossContext;
 use domain::job::outcome::Outcome;
 
 /// The jobs that a worker holds leases on.
-pub(crate) fn held_by(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<Vec<JobRow>, StoreError> {
+pub(crate) fn held_by(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<Vec<JobRow>> {
     // By index jobs_by_state: few jobs run at a time.
     tx.all(
         select_jobs!("", "where j.state = 'processing' and j.worker_seq = ?1 order by j.seq"),
@@ -29,7 +29,7 @@ pub(crate) fn lease_on(job: &JobRow) -> LeaseRef {
 }
 
 /// Releases a job that the worker never started; `false` if the lease was lost.
-pub(crate) fn release(tx: &mut Tx<'_>, job: &JobRow, worker_seq: WorkerSeq) -> Result<bool, StoreError> {
+pub(crate) fn release(tx: &mut Tx<'_>, job: &JobRow, worker_seq: WorkerSeq) -> Result<bool> {
     let settlement = settlement_for(job, Outcome::Released, None, Duration::ZERO);
     Ok(settle::record(tx, job, worker_seq, &settlement, LossContext::Alone)?.is_some())
 }
@@ -41,7 +41,7 @@ pub(crate) fn lose(
     worker_seq: WorkerSeq,
     why: String,
     loss_context: LossContext,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let started_at = job.latest.started_at.unwrap_or(tx.now);
     let settlement = settlement_for(job, Outcome::Lost, Some(why), tx.now.since(started_at));
     Ok(settle::record(tx, job, worker_seq, &settlement, loss_context)?.is_some())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::StoreError;
+use crate::Result;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::keys::{JobSeq, QueueKey};
 use crate::rows::params;
@@ -18,12 +18,7 @@ const PROMOTED_PER_TRANSACTION: usize = 10_000;
 const WAKE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Inserts a job that is due then.
-pub(crate) fn insert(
-    tx: &mut Tx<'_>,
-    job: &JobRow,
-    due_at: Timestamp,
-    index: WaitIndex,
-) -> Result<(), StoreError> {
+pub(crate) fn insert(tx: &mut Tx<'_>, job: &JobRow, due_at: Timestamp, index: WaitIndex) -> Result<()> {
     match index {
         WaitIndex::Ready => insert_ready(tx, job.queue_id, job.priority, due_at, job.seq),
         WaitIndex::Waiting => insert_waiting(tx, due_at, job.seq),
@@ -37,7 +32,7 @@ pub(crate) fn insert_ready(
     priority: i32,
     due_at: Timestamp,
     seq: JobSeq,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     tx.execute(
         "insert into ready (queue_id, priority, due_at, seq) values (?1, ?2, ?3, ?4)",
         params![queue_id, priority, due_at, seq],
@@ -46,7 +41,7 @@ pub(crate) fn insert_ready(
     Ok(())
 }
 
-pub(crate) fn insert_waiting(tx: &mut Tx<'_>, due_at: Timestamp, seq: JobSeq) -> Result<(), StoreError> {
+pub(crate) fn insert_waiting(tx: &mut Tx<'_>, due_at: Timestamp, seq: JobSeq) -> Result<()> {
     tx.execute("insert into waiting (due_at, seq) values (?1, ?2)", params![due_at, seq])?;
     if due_at.since(tx.now) < WAKE_WITHIN {
         tx.note_ready();
@@ -55,7 +50,7 @@ pub(crate) fn insert_waiting(tx: &mut Tx<'_>, due_at: Timestamp, seq: JobSeq) ->
 }
 
 /// Removes a job from where it waits. A due job may still be in `waiting`.
-pub(crate) fn remove(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+pub(crate) fn remove(tx: &Tx<'_>, job: &JobRow) -> Result<()> {
     let due_at = job.life.due_at;
     let ready = tx.execute(
         "delete from ready where queue_id = ?1 and priority = ?2 and due_at = ?3 and seq = ?4",
@@ -64,19 +59,19 @@ pub(crate) fn remove(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
     if ready == 0 { remove_waiting(tx, due_at, job.seq) } else { Ok(()) }
 }
 
-fn remove_waiting(tx: &Tx<'_>, due_at: Timestamp, seq: JobSeq) -> Result<(), StoreError> {
+fn remove_waiting(tx: &Tx<'_>, due_at: Timestamp, seq: JobSeq) -> Result<()> {
     tx.execute("delete from waiting where due_at = ?1 and seq = ?2", params![due_at, seq])?;
     Ok(())
 }
 
 /// Moves a job that turned out not to be due from `ready` to `waiting`.
-pub(crate) fn postpone(tx: &mut Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+pub(crate) fn postpone(tx: &mut Tx<'_>, job: &JobRow) -> Result<()> {
     remove(tx, job)?;
     insert_waiting(tx, job.life.due_at, job.seq)
 }
 
 /// Makes due jobs ready; `false` if there were more than one transaction should move.
-pub(crate) fn promote(tx: &mut Tx<'_>) -> Result<bool, StoreError> {
+pub(crate) fn promote(tx: &mut Tx<'_>) -> Result<bool> {
     let due = due_jobs(tx)?;
     for job in &due {
         remove_waiting(tx, job.due_at, job.seq)?;
@@ -92,7 +87,7 @@ struct DueJob {
     priority: i32,
 }
 
-fn due_jobs(tx: &Tx<'_>) -> Result<Vec<DueJob>, StoreError> {
+fn due_jobs(tx: &Tx<'_>) -> Result<Vec<DueJob>> {
     tx.all(
         "select w.due_at, w.seq, j.queue_id, j.priority
          from waiting w cross join jobs j on j.seq = w.seq
@@ -107,12 +102,12 @@ fn due_jobs(tx: &Tx<'_>) -> Result<Vec<DueJob>, StoreError> {
 }
 
 /// When the next waiting job becomes due.
-pub(crate) fn next_due(tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
+pub(crate) fn next_due(tx: &Tx<'_>) -> Result<Option<Timestamp>> {
     tx.value("select due_at from waiting order by due_at, seq limit 1", params![])
 }
 
 /// The queues with ready jobs, by a skip scan of the primary key of `ready`.
-pub(crate) fn queues_with_ready(tx: &Tx<'_>) -> Result<Vec<QueueKey>, StoreError> {
+pub(crate) fn queues_with_ready(tx: &Tx<'_>) -> Result<Vec<QueueKey>> {
     let next = "select queue_id from ready where queue_id > ?1 order by queue_id limit 1";
     let mut ids = Vec::new();
     let mut last = QueueKey(i64::MIN);

@@ -1,6 +1,6 @@
 //! Reading rows of `jobs` into domain values.
 
-use crate::StoreError;
+use crate::Result;
 use crate::rows::keys::{BatchKey, JobSeq, QueueKey, WorkerSeq};
 use crate::rows::tx::Tx;
 pub(crate) use crate::rows::value::malformed;
@@ -54,26 +54,26 @@ macro_rules! select_whole_jobs {
 }
 pub(crate) use {select_jobs, select_whole_jobs};
 
-pub(crate) fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRow>, StoreError> {
+pub(crate) fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRow>> {
     tx.first(select_jobs!("", "where j.id = ?1"), params![id], |row| read_row(tx, row))
 }
 
 /// As `by_id`, by key.
-pub(crate) fn find(tx: &Tx<'_>, seq: JobSeq) -> Result<Option<JobRow>, StoreError> {
+pub(crate) fn find(tx: &Tx<'_>, seq: JobSeq) -> Result<Option<JobRow>> {
     tx.first(select_jobs!("", "where j.seq = ?1"), params![seq], |row| read_row(tx, row))
 }
 
 /// A job that must exist.
-pub(crate) fn by_seq(tx: &Tx<'_>, seq: JobSeq) -> Result<JobRow, StoreError> {
+pub(crate) fn by_seq(tx: &Tx<'_>, seq: JobSeq) -> Result<JobRow> {
     tx.one(select_jobs!("", "where j.seq = ?1"), params![seq], |row| read_row(tx, row))
 }
 
 /// The id of the job with this number, if it exists.
-pub(crate) fn id(tx: &Tx<'_>, seq: JobSeq) -> Result<Option<JobId>, StoreError> {
+pub(crate) fn id(tx: &Tx<'_>, seq: JobSeq) -> Result<Option<JobId>> {
     tx.value("select id from jobs where seq = ?1", params![seq])
 }
 
-pub(crate) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow, StoreError> {
+pub(crate) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow> {
     Ok(JobRow {
         seq: row.get(0)?,
         id: row.get(1)?,
@@ -93,7 +93,7 @@ pub(crate) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow, StoreError>
     })
 }
 
-fn read_life(tx: &Tx<'_>, row: &Row<'_>) -> Result<Life, StoreError> {
+fn read_life(tx: &Tx<'_>, row: &Row<'_>) -> Result<Life> {
     Ok(Life {
         state: read_state(tx, row)?,
         run_at: row.get(6)?,
@@ -105,7 +105,7 @@ fn read_life(tx: &Tx<'_>, row: &Row<'_>) -> Result<Life, StoreError> {
     })
 }
 
-fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State, StoreError> {
+fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State> {
     let finished_at = || present(row.get(17)?, "finished_at");
     Ok(match row.get(4)? {
         StateName::Pending => State::Pending { blocked_by: row.get(5)? },
@@ -127,7 +127,7 @@ fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State, StoreError> {
 }
 
 /// See [`crate::rows::jobs::cancel_number`].
-fn read_cancel(number: i64) -> Result<Option<CancelReason>, StoreError> {
+fn read_cancel(number: i64) -> Result<Option<CancelReason>> {
     match number {
         0 => Ok(None),
         1 => Ok(Some(CancelReason::User)),
@@ -136,7 +136,7 @@ fn read_cancel(number: i64) -> Result<Option<CancelReason>, StoreError> {
     }
 }
 
-pub(crate) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job, StoreError> {
+pub(crate) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job> {
     let known = read_row(tx, row)?;
     let ids = strings(row.get(32)?)?;
     let ids: Result<Vec<JobId>, NameError> = ids.iter().map(|id| id.parse()).collect();
@@ -161,12 +161,12 @@ pub(crate) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job, StoreError> {
 }
 
 /// The limits of a queue; none for null.
-pub(crate) fn limits(text: Option<&str>) -> Result<Limits, StoreError> {
+pub(crate) fn limits(text: Option<&str>) -> Result<Limits> {
     text.map_or(Ok(Limits::default()), |text| text.parse().map_err(|error| malformed("limits", error)))
 }
 
 /// The strings of a JSON array; none for null.
-pub(crate) fn strings(json: Option<&str>) -> Result<Vec<String>, StoreError> {
+pub(crate) fn strings(json: Option<&str>) -> Result<Vec<String>> {
     let Some(json) = json else {
         return Ok(Vec::new());
     };
@@ -182,6 +182,6 @@ pub(crate) fn to_json<T: AsRef<str>>(strings: &[T]) -> Option<String> {
     Some(serde_json::to_string(&strings).expect("strings serialize to JSON"))
 }
 
-fn present<T>(value: Option<T>, column: &'static str) -> Result<T, StoreError> {
+fn present<T>(value: Option<T>, column: &'static str) -> Result<T> {
     value.ok_or_else(|| malformed("job", format_args!("it has no {column}")))
 }

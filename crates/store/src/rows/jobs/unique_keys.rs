@@ -4,12 +4,12 @@ use crate::rows::jobs::row::JobRow;
 use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tx::Tx;
-use crate::{Conflict, StoreError};
+use crate::{Conflict, Result};
 use domain::job::unique::UniqueFor;
 use domain::values::name::JobId;
 
 /// The job that holds a key. An expired holder does not count, even before its row is deleted.
-pub(crate) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>, StoreError> {
+pub(crate) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>> {
     tx.value(
         "select j.id from unique_keys k join jobs j on j.seq = k.seq
          where k.key = :key and (k.held_until is null or k.held_until > :now)",
@@ -18,7 +18,7 @@ pub(crate) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>, StoreError
 }
 
 /// Takes a free key.
-pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: JobSeq, unique_for: UniqueFor) -> Result<(), StoreError> {
+pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: JobSeq, unique_for: UniqueFor) -> Result<()> {
     tx.execute(
         "insert into unique_keys (key, seq, held_until) values (:key, :seq, :held_until)
          on conflict (key) do update set seq = excluded.seq, held_until = excluded.held_until",
@@ -28,7 +28,7 @@ pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: JobSeq, unique_for: UniqueFor) -
 }
 
 /// Whether a job holds a key now.
-pub(crate) fn is_held(tx: &Tx<'_>, seq: JobSeq) -> Result<bool, StoreError> {
+pub(crate) fn is_held(tx: &Tx<'_>, seq: JobSeq) -> Result<bool> {
     // By the primary keys of both.
     tx.exists(
         "select 1 from jobs j cross join unique_keys k on k.key = j.unique_key
@@ -38,7 +38,7 @@ pub(crate) fn is_held(tx: &Tx<'_>, seq: JobSeq) -> Result<bool, StoreError> {
 }
 
 /// Deletes the key of a job, if the job holds it.
-pub(crate) fn delete(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+pub(crate) fn delete(tx: &Tx<'_>, job: &JobRow) -> Result<()> {
     if let Some(key) = &job.unique_key {
         tx.execute("delete from unique_keys where key = :key and seq = :seq", named! { key, seq: job.seq })?;
     }
@@ -46,7 +46,7 @@ pub(crate) fn delete(tx: &Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
 }
 
 /// Takes the key again for a job that is retried. The job may have released it, and another may have taken it since.
-pub(crate) fn take_again(tx: &Tx<'_>, job: &JobRow) -> Result<Option<Conflict>, StoreError> {
+pub(crate) fn take_again(tx: &Tx<'_>, job: &JobRow) -> Result<Option<Conflict>> {
     let unique_for = job.options.unique_for;
     let Some(key) = job.unique_key.as_ref().filter(|_| unique_for.needs_key_again(&job.life)) else {
         return Ok(None);

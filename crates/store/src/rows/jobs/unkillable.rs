@@ -3,11 +3,11 @@
 use crate::rows::jobs::row;
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
-use crate::{LeaseRef, StoreError, UnkillableProcess};
+use crate::{LeaseRef, Result, UnkillableProcess};
 use domain::job::life::StateName;
 
 /// Records these, and deletes those whose attempt has ended.
-pub(crate) fn record(tx: &Tx<'_>, found: &[UnkillableProcess]) -> Result<(), StoreError> {
+pub(crate) fn record(tx: &Tx<'_>, found: &[UnkillableProcess]) -> Result<()> {
     tx.execute(
         "delete from unkillable
          where not exists (select 1 from jobs j where j.seq = unkillable.seq and j.attempts = unkillable.attempt
@@ -33,7 +33,7 @@ pub(crate) fn record(tx: &Tx<'_>, found: &[UnkillableProcess]) -> Result<(), Sto
     Ok(())
 }
 
-pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<UnkillableProcess>, StoreError> {
+pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<UnkillableProcess>> {
     // A handful at most; each is looked up in `jobs` by number.
     tx.all(
         "select j.id, attempt, pid, start_time, why

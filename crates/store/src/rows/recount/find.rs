@@ -3,12 +3,12 @@
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, params, read};
-use crate::{Contradiction, DerivedData, StoreError};
+use crate::{Contradiction, DerivedData, Result};
 use domain::job::life::StateName;
 use domain::job::options::JobOptions;
 use domain::job::unique::UniqueFor;
 
-pub(crate) fn find(tx: &Tx<'_>) -> Result<Vec<Contradiction>, StoreError> {
+pub(crate) fn find(tx: &Tx<'_>) -> Result<Vec<Contradiction>> {
     let mut found = Vec::new();
     for (sql, read) in CHECKS {
         found.extend(tx.all(sql, params![], |row| {
@@ -20,7 +20,7 @@ pub(crate) fn find(tx: &Tx<'_>) -> Result<Vec<Contradiction>, StoreError> {
 }
 
 /// A statement that finds contradictions, each with its `message`, and how to read what disagrees.
-type Check = (&'static str, fn(&Row<'_>) -> Result<DerivedData, StoreError>);
+type Check = (&'static str, fn(&Row<'_>) -> Result<DerivedData>);
 
 const CHECKS: [Check; 13] = [
     // The jobs by index jobs_by_queue alone.
@@ -142,7 +142,7 @@ const CHECKS: [Check; 13] = [
 ];
 
 /// Jobs that should hold their unique key, but do not.
-fn missing_keys(tx: &Tx<'_>) -> Result<Vec<Contradiction>, StoreError> {
+fn missing_keys(tx: &Tx<'_>) -> Result<Vec<Contradiction>> {
     let without_key = tx.all(
         "select j.seq, j.id, j.state, j.attempts, j.options, k.seq as holder
          from jobs j left join unique_keys k on k.key = j.unique_key
@@ -153,7 +153,7 @@ fn missing_keys(tx: &Tx<'_>) -> Result<Vec<Contradiction>, StoreError> {
     Ok(without_key.into_iter().flatten().collect())
 }
 
-fn should_hold_key(row: &Row<'_>) -> Result<bool, StoreError> {
+fn should_hold_key(row: &Row<'_>) -> Result<bool> {
     let options = JobOptions::from_json(row.get("options")?).map_err(|error| malformed("job", error))?;
     Ok(match options.unique_for {
         UniqueFor::Finished => true,
@@ -165,7 +165,7 @@ fn should_hold_key(row: &Row<'_>) -> Result<bool, StoreError> {
     })
 }
 
-fn read_missing_key(row: &Row<'_>) -> Result<Contradiction, StoreError> {
+fn read_missing_key(row: &Row<'_>) -> Result<Contradiction> {
     let (id, seq): (&str, _) = (row.get("id")?, row.get("seq")?);
     Ok(match row.get::<Option<i64>>("holder")? {
         None => Contradiction {

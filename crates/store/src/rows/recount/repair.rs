@@ -13,12 +13,12 @@ use crate::rows::tables::batches;
 use crate::rows::tx::Tx;
 use crate::rows::verbs::retry::DependencySearch;
 use crate::rows::{Params, named};
-use crate::{DerivedData, StoreError};
+use crate::{DerivedData, Result};
 use domain::job::life::State;
 use domain::plan::consequences::End;
 
 /// Repairs the first of these, as many as this transaction's budget allows, and returns how many.
-pub(crate) fn repair(tx: &mut Tx<'_>, derived: &[DerivedData]) -> Result<usize, StoreError> {
+pub(crate) fn repair(tx: &mut Tx<'_>, derived: &[DerivedData]) -> Result<usize> {
     for (at, derived) in derived.iter().enumerate() {
         if tx.is_spent() {
             return Ok(at);
@@ -29,7 +29,7 @@ pub(crate) fn repair(tx: &mut Tx<'_>, derived: &[DerivedData]) -> Result<usize, 
     Ok(derived.len())
 }
 
-fn repair_one(tx: &mut Tx<'_>, derived: &DerivedData) -> Result<(), StoreError> {
+fn repair_one(tx: &mut Tx<'_>, derived: &DerivedData) -> Result<()> {
     match derived {
         DerivedData::Counter { queue_id } => recount_queue(tx, *queue_id),
         DerivedData::BatchCounter { batch_id } => recount_batch(tx, *batch_id),
@@ -70,7 +70,7 @@ fn repair_one(tx: &mut Tx<'_>, derived: &DerivedData) -> Result<(), StoreError> 
     }
 }
 
-fn delete(tx: &Tx<'_>, sql: &str, params: Params<'_>) -> Result<(), StoreError> {
+fn delete(tx: &Tx<'_>, sql: &str, params: Params<'_>) -> Result<()> {
     tx.execute(sql, params).map(drop)
 }
 
@@ -78,13 +78,13 @@ fn delete(tx: &Tx<'_>, sql: &str, params: Params<'_>) -> Result<(), StoreError> 
 fn with_job(
     tx: &mut Tx<'_>,
     seq: JobSeq,
-    work: impl FnOnce(&mut Tx<'_>, &JobRow) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
+    work: impl FnOnce(&mut Tx<'_>, &JobRow) -> Result<()>,
+) -> Result<()> {
     let known = row::find(tx, seq)?;
     known.map_or(Ok(()), |job| work(tx, &job))
 }
 
-fn recount_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<(), StoreError> {
+fn recount_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<()> {
     tx.execute("delete from counters where queue_id = :queue_id", named! { queue_id })?;
     // By index jobs_by_queue alone.
     tx.execute(
@@ -95,7 +95,7 @@ fn recount_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn recount_batch(tx: &Tx<'_>, batch_id: BatchKey) -> Result<(), StoreError> {
+fn recount_batch(tx: &Tx<'_>, batch_id: BatchKey) -> Result<()> {
     tx.execute("delete from batch_counters where batch_id = :batch_id", named! { batch_id })?;
     // By index jobs_by_batch.
     tx.execute(
@@ -110,7 +110,7 @@ fn recount_batch(tx: &Tx<'_>, batch_id: BatchKey) -> Result<(), StoreError> {
 }
 
 /// Removes a job from `ready` and `waiting`, and inserts it where it belongs.
-fn reinsert(tx: &mut Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+fn reinsert(tx: &mut Tx<'_>, job: &JobRow) -> Result<()> {
     // Each call removes it from one table.
     ready::remove(tx, job)?;
     ready::remove(tx, job)?;
@@ -118,7 +118,7 @@ fn reinsert(tx: &mut Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
 }
 
 /// Deletes a link to a job that is removed, or that the child does not depend on.
-fn unlink(tx: &mut Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<(), StoreError> {
+fn unlink(tx: &mut Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<()> {
     let blocks: Option<bool> = tx.value(
         "delete from dependencies where parent_seq = :parent_seq and child_seq = :child_seq
                 and not exists (select 1 from jobs p cross join jobs c cross join json_each(c.depends_on) t
@@ -138,7 +138,7 @@ fn unlink(tx: &mut Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<(), 
 
 /// Sets `blocked_by` to the number of links. If it is higher than that, links were lost: they are restored, and a
 /// failed dependency counts as one that the job waited for.
-fn recount_waits(tx: &mut Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+fn recount_waits(tx: &mut Tx<'_>, job: &JobRow) -> Result<()> {
     let State::Pending { blocked_by } = job.life.state else {
         return dependencies::stop_waiting(tx, job.seq);
     };
@@ -163,7 +163,7 @@ struct LostLinks {
     failed: u32,
 }
 
-fn restore_links(tx: &mut Tx<'_>, child_seq: JobSeq) -> Result<LostLinks, StoreError> {
+fn restore_links(tx: &mut Tx<'_>, child_seq: JobSeq) -> Result<LostLinks> {
     let waited_for: HashSet<JobSeq> = dependencies::waited_for(tx, child_seq)?.into_iter().collect();
     let mut lost = LostLinks::default();
     for id in dependencies::parents(tx, child_seq)? {
@@ -183,14 +183,14 @@ fn restore_links(tx: &mut Tx<'_>, child_seq: JobSeq) -> Result<LostLinks, StoreE
 }
 
 /// Records a pending unblock of all dependents of a finished job.
-fn add_pending_unblock(tx: &mut Tx<'_>, parent: &JobRow) -> Result<(), StoreError> {
+fn add_pending_unblock(tx: &mut Tx<'_>, parent: &JobRow) -> Result<()> {
     match End::of(parent.life.state.name()) {
         Some(end) => dependencies::save_pending_unblock(tx, parent.seq, end, JobSeq::BEFORE_FIRST),
         None => Ok(()),
     }
 }
 
-fn take_key(tx: &mut Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
+fn take_key(tx: &mut Tx<'_>, job: &JobRow) -> Result<()> {
     match &job.unique_key {
         Some(key) if !job.life.state.name().is_finished() && unique_keys::holder(tx, key)?.is_none() => {
             unique_keys::take(tx, key, job.seq, job.options.unique_for)
@@ -200,7 +200,7 @@ fn take_key(tx: &mut Tx<'_>, job: &JobRow) -> Result<(), StoreError> {
 }
 
 /// The tag index has exactly the tags of the job.
-fn repair_tag(tx: &Tx<'_>, tag: &str, seq: JobSeq) -> Result<(), StoreError> {
+fn repair_tag(tx: &Tx<'_>, tag: &str, seq: JobSeq) -> Result<()> {
     let has_it = tx.exists(
         "select 1 from jobs j cross join json_each(j.tags) t where j.seq = :seq and t.value = :tag",
         named! { seq, tag },

@@ -6,7 +6,7 @@ use super::outbox;
 use crate::rows::keys::BatchKey;
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named, read};
-use crate::{Batch, StoreError};
+use crate::{Batch, Result};
 use domain::job::life::StateName;
 use domain::plan::crossing::BatchCrossing;
 use domain::values::name::BatchName;
@@ -14,7 +14,7 @@ use domain::values::timestamp::Timestamp;
 
 /// The row id of a batch, which is created if it is new. A batch that gets no job is deleted at the end of the
 /// transaction.
-pub(crate) fn id(tx: &mut Tx<'_>, name: &BatchName) -> Result<BatchKey, StoreError> {
+pub(crate) fn id(tx: &mut Tx<'_>, name: &BatchName) -> Result<BatchKey> {
     let id = match find_id(tx, name)? {
         Some(id) => id,
         None => tx.one(
@@ -27,16 +27,11 @@ pub(crate) fn id(tx: &mut Tx<'_>, name: &BatchName) -> Result<BatchKey, StoreErr
     Ok(id)
 }
 
-pub(crate) fn find_id(tx: &Tx<'_>, name: &BatchName) -> Result<Option<BatchKey>, StoreError> {
+pub(crate) fn find_id(tx: &Tx<'_>, name: &BatchName) -> Result<Option<BatchKey>> {
     tx.value("select id from batches where name = :name", named! { name })
 }
 
-pub(crate) fn count(
-    tx: &Tx<'_>,
-    batch_id: BatchKey,
-    state: StateName,
-    change: i64,
-) -> Result<(), StoreError> {
+pub(crate) fn count(tx: &Tx<'_>, batch_id: BatchKey, state: StateName, change: i64) -> Result<()> {
     let updated = tx.execute(
         "update batch_counters set count = count + :change where batch_id = :batch_id and state = :state",
         named! { batch_id, state, change },
@@ -52,7 +47,7 @@ pub(crate) fn count(
 
 /// Updates whether a batch is finished, once at the end of each transaction that changed its jobs. Adding or retrying a
 /// job makes a finished batch unfinished again.
-pub(crate) fn update_completion(tx: &Tx<'_>, batch_id: BatchKey) -> Result<(), StoreError> {
+pub(crate) fn update_completion(tx: &Tx<'_>, batch_id: BatchKey) -> Result<()> {
     let counts = counts(tx, batch_id)?;
     if counts.is_empty() {
         return delete(tx, batch_id);
@@ -72,18 +67,18 @@ pub(crate) fn update_completion(tx: &Tx<'_>, batch_id: BatchKey) -> Result<(), S
     }
 }
 
-fn set_finished(tx: &Tx<'_>, batch_id: BatchKey, at: Option<Timestamp>) -> Result<(), StoreError> {
+fn set_finished(tx: &Tx<'_>, batch_id: BatchKey, at: Option<Timestamp>) -> Result<()> {
     tx.execute("update batches set finished_at = :at where id = :batch_id", named! { batch_id, at })?;
     Ok(())
 }
 
-fn delete(tx: &Tx<'_>, batch_id: BatchKey) -> Result<(), StoreError> {
+fn delete(tx: &Tx<'_>, batch_id: BatchKey) -> Result<()> {
     tx.execute("delete from batch_counters where batch_id = :batch_id", named! { batch_id })?;
     tx.execute("delete from batches where id = :batch_id", named! { batch_id })?;
     Ok(())
 }
 
-pub(crate) fn list(tx: &Tx<'_>, limit: usize) -> Result<Vec<Batch>, StoreError> {
+pub(crate) fn list(tx: &Tx<'_>, limit: usize) -> Result<Vec<Batch>> {
     tx.all(
         "select id, name, created_at, finished_at from batches where id <= :last order by id desc limit :limit",
         named! { last: i64::MAX, limit },
@@ -91,7 +86,7 @@ pub(crate) fn list(tx: &Tx<'_>, limit: usize) -> Result<Vec<Batch>, StoreError> 
     )
 }
 
-pub(crate) fn find(tx: &Tx<'_>, name: &BatchName) -> Result<Option<Batch>, StoreError> {
+pub(crate) fn find(tx: &Tx<'_>, name: &BatchName) -> Result<Option<Batch>> {
     tx.first(
         "select id, name, created_at, finished_at from batches where name = :name",
         named! { name },
@@ -99,11 +94,11 @@ pub(crate) fn find(tx: &Tx<'_>, name: &BatchName) -> Result<Option<Batch>, Store
     )
 }
 
-fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Batch, StoreError> {
+fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Batch> {
     Ok(read!(row, Batch { name, created_at, finished_at, counts: counts(tx, row.get("id")?)? }))
 }
 
-fn counts(tx: &Tx<'_>, batch_id: BatchKey) -> Result<BTreeMap<StateName, u64>, StoreError> {
+fn counts(tx: &Tx<'_>, batch_id: BatchKey) -> Result<BTreeMap<StateName, u64>> {
     // By the primary key of batch_counters.
     let counts = tx.all(
         "select state, count from batch_counters where batch_id = :batch_id and count > 0",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::batches;
-use crate::StoreError;
+use crate::Result;
 use crate::rows::keys::{BatchKey, QueueKey};
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
@@ -63,7 +63,7 @@ impl Counters {
         self.batches.entry(batch_id).or_default();
     }
 
-    pub(crate) fn write(self, tx: &Tx<'_>) -> Result<(), StoreError> {
+    pub(crate) fn write(self, tx: &Tx<'_>) -> Result<()> {
         for ((queue_id, state), change) in self.changes {
             if change != 0 {
                 add(tx, queue_id, state, change)?;
@@ -80,7 +80,7 @@ impl Counters {
 }
 
 /// The number of jobs in a state before this transaction, in one queue or in all.
-pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<QueueKey>) -> Result<i64, StoreError> {
+pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<QueueKey>) -> Result<i64> {
     tx.one(
         "select coalesce(sum(count), 0) as jobs from counters
          where state = :state and (:queue_id is null or queue_id = :queue_id)",
@@ -89,7 +89,7 @@ pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<QueueKey>) 
     )
 }
 
-fn add(tx: &Tx<'_>, queue_id: QueueKey, state: StateName, change: i64) -> Result<(), StoreError> {
+fn add(tx: &Tx<'_>, queue_id: QueueKey, state: StateName, change: i64) -> Result<()> {
     let updated = tx.execute(
         "update counters set count = count + ?3 where queue_id = ?1 and state = ?2",
         params![queue_id, state, change],

@@ -6,7 +6,7 @@ use super::{events, hooks, workers};
 use crate::rows::keys::{HookKey, WorkerSeq};
 use crate::rows::named;
 use crate::rows::tx::Tx;
-use crate::{Delivery, DeliveryExchangeResult, DeliveryReport, DeliveryResult, StoreError};
+use crate::{Delivery, DeliveryExchangeResult, DeliveryReport, DeliveryResult, Result};
 use domain::hook::{expired_before, retry_at};
 use domain::values::name::{HookName, WorkerId};
 use domain::values::timestamp::Timestamp;
@@ -23,7 +23,7 @@ pub(crate) fn exchange(
     worker: &WorkerId,
     reports: &[DeliveryReport],
     want: usize,
-) -> Result<DeliveryExchangeResult, StoreError> {
+) -> Result<DeliveryExchangeResult> {
     let worker_seq = workers::seq(tx, worker)?;
     let mut gave_up = Vec::new();
     for DeliveryReport { number, result, .. } in reports {
@@ -39,12 +39,12 @@ pub(crate) fn exchange(
 }
 
 /// When the next delivery is due, among the hooks that have none in flight.
-pub(crate) fn next_due(tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
+pub(crate) fn next_due(tx: &Tx<'_>) -> Result<Option<Timestamp>> {
     Ok(heads(tx)?.first().map(|(due_at, _)| *due_at))
 }
 
 /// Returns unsent deliveries of a worker, one or all, as if it had never taken them.
-pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: WorkerSeq, id: Option<i64>) -> Result<(), StoreError> {
+pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: WorkerSeq, id: Option<i64>) -> Result<()> {
     // By index deliveries_sent.
     tx.execute(
         "update deliveries set due_at = case when created_at < :now then created_at else :now end, worker_seq = null
@@ -56,7 +56,7 @@ pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: WorkerSeq, id: Option<i64>) -> 
 
 /// Takes back the deliveries of a dead worker. The first time they are due at once; after that it counts as a failed
 /// try, because a command that kills its worker must not be restarted at once for ever.
-pub(crate) fn take_back(tx: &Tx<'_>, worker_seq: WorkerSeq, error: &str) -> Result<(), StoreError> {
+pub(crate) fn take_back(tx: &Tx<'_>, worker_seq: WorkerSeq, error: &str) -> Result<()> {
     // By index deliveries_sent.
     let tried: Vec<i64> = tx.values(
         "select id from deliveries where worker_seq = :worker_seq and tries > 0",
@@ -73,7 +73,7 @@ pub(crate) fn take_back(tx: &Tx<'_>, worker_seq: WorkerSeq, error: &str) -> Resu
 }
 
 /// The next delivery of each hook that has none in flight, the soonest first: when it is due, and its number.
-fn heads(tx: &Tx<'_>) -> Result<Vec<(Timestamp, i64)>, StoreError> {
+fn heads(tx: &Tx<'_>) -> Result<Vec<(Timestamp, i64)>> {
     // By indexes deliveries_by_hook and deliveries_sent.
     let mut heads = tx.all(
         "select d.due_at, d.id from hooks join deliveries d
@@ -86,12 +86,12 @@ fn heads(tx: &Tx<'_>) -> Result<Vec<(Timestamp, i64)>, StoreError> {
     Ok(heads)
 }
 
-fn take(tx: &Tx<'_>, worker_seq: WorkerSeq, want: usize) -> Result<Vec<Delivery>, StoreError> {
+fn take(tx: &Tx<'_>, worker_seq: WorkerSeq, want: usize) -> Result<Vec<Delivery>> {
     let due = heads(tx)?.into_iter().take_while(|(due_at, _)| *due_at <= tx.now).take(want);
     due.map(|(_, id)| take_one(tx, worker_seq, id)).collect()
 }
 
-fn take_one(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64) -> Result<Delivery, StoreError> {
+fn take_one(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64) -> Result<Delivery> {
     tx.execute(
         "update deliveries set worker_seq = :worker_seq, due_at = :due_at where id = :id",
         named! { id, worker_seq, due_at: tx.now.saturating_add(DELIVERY_HOLD) },
@@ -115,7 +115,7 @@ fn take_one(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64) -> Result<Delivery, Sto
 }
 
 /// Counts even if another worker holds the delivery by now.
-fn delivered(tx: &Tx<'_>, id: i64) -> Result<(), StoreError> {
+fn delivered(tx: &Tx<'_>, id: i64) -> Result<()> {
     let hook_id: Option<HookKey> =
         tx.value("delete from deliveries where id = :id returning hook_id", named! { id })?;
     if let Some(hook_id) = hook_id {
@@ -127,7 +127,7 @@ fn delivered(tx: &Tx<'_>, id: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn failed(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64, error: &str) -> Result<Option<HookName>, StoreError> {
+fn failed(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64, error: &str) -> Result<Option<HookName>> {
     let held = tx.first(
         "select hook_id, tries + 1 as tries, created_at from deliveries where id = :id and worker_seq = :worker_seq",
         named! { id, worker_seq },
@@ -163,7 +163,7 @@ fn failed(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64, error: &str) -> Result<Op
 }
 
 /// Deliveries that became due that long ago were never tried, or not for as long. Returns how many were given up.
-fn give_up_before(tx: &Tx<'_>, hook_id: HookKey, before: Timestamp) -> Result<usize, StoreError> {
+fn give_up_before(tx: &Tx<'_>, hook_id: HookKey, before: Timestamp) -> Result<usize> {
     // By index deliveries_by_hook.
     tx.execute(
         "delete from deliveries
@@ -172,7 +172,7 @@ fn give_up_before(tx: &Tx<'_>, hook_id: HookKey, before: Timestamp) -> Result<us
     )
 }
 
-fn note_given_up(tx: &Tx<'_>, hook_id: HookKey, count: usize, error: &str) -> Result<HookName, StoreError> {
+fn note_given_up(tx: &Tx<'_>, hook_id: HookKey, count: usize, error: &str) -> Result<HookName> {
     let name: HookName = tx.one(
         "update hooks set gave_up = gave_up + :count, gave_up_at = :now where id = :hook_id returning name",
         named! { hook_id, now: tx.now, count },

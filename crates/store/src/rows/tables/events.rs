@@ -4,7 +4,7 @@ use crate::rows::jobs::row;
 use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named, read};
-use crate::{Event, EventPage, EventRange, StoreError};
+use crate::{Event, EventPage, EventRange, Result, StoreError};
 use domain::job::JobEvent;
 
 /// Records an action, on a job if `seq` is given.
@@ -14,7 +14,7 @@ pub(crate) fn record(
     event: &str,
     by: &str,
     detail: Option<&str>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     tx.execute(
         "insert into events (at, seq, event, by, detail) values (:now, :seq, :event, :by, :detail)",
         named! { now: tx.now, seq, event, by, detail },
@@ -22,14 +22,14 @@ pub(crate) fn record(
     Ok(())
 }
 
-pub(crate) fn of_job(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobEvent>, StoreError> {
+pub(crate) fn of_job(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobEvent>> {
     // By index events_by_job.
     tx.all("select at, event, by from events where seq = :seq order by id", named! { seq }, |row| {
         Ok(read!(row, JobEvent { at, event, by }))
     })
 }
 
-pub(crate) fn list(tx: &Tx<'_>, page: &EventPage) -> Result<Vec<Event>, StoreError> {
+pub(crate) fn list(tx: &Tx<'_>, page: &EventPage) -> Result<Vec<Event>> {
     let Some(job) = &page.job else {
         return of_all(tx, page);
     };
@@ -39,7 +39,7 @@ pub(crate) fn list(tx: &Tx<'_>, page: &EventPage) -> Result<Vec<Event>, StoreErr
     }
 }
 
-fn of_all(tx: &Tx<'_>, page: &EventPage) -> Result<Vec<Event>, StoreError> {
+fn of_all(tx: &Tx<'_>, page: &EventPage) -> Result<Vec<Event>> {
     match page.range {
         EventRange::After(number) => tx.all(
             "select e.id, e.at, e.event, e.by, e.detail, j.id as job from events e left join jobs j on j.seq = e.seq
@@ -56,7 +56,7 @@ fn of_all(tx: &Tx<'_>, page: &EventPage) -> Result<Vec<Event>, StoreError> {
     }
 }
 
-fn of_one(tx: &Tx<'_>, seq: JobSeq, page: &EventPage) -> Result<Vec<Event>, StoreError> {
+fn of_one(tx: &Tx<'_>, seq: JobSeq, page: &EventPage) -> Result<Vec<Event>> {
     // By index events_by_job.
     match page.range {
         EventRange::After(number) => tx.all(
@@ -74,10 +74,10 @@ fn of_one(tx: &Tx<'_>, seq: JobSeq, page: &EventPage) -> Result<Vec<Event>, Stor
     }
 }
 
-fn reversed(events: Result<Vec<Event>, StoreError>) -> Result<Vec<Event>, StoreError> {
+fn reversed(events: Result<Vec<Event>>) -> Result<Vec<Event>> {
     events.map(|events| events.into_iter().rev().collect())
 }
 
-fn read(row: &Row<'_>) -> Result<Event, StoreError> {
+fn read(row: &Row<'_>) -> Result<Event> {
     Ok(read!(row, Event { number: row.get("id")?, at, event, by, detail, job }))
 }

@@ -6,7 +6,7 @@ use crate::rows::keys::{EnvironmentKey, HookKey, QueueKey};
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, named, params, read};
-use crate::{Hook, MAX_PENDING_COUNTED, NewHook, StoreError};
+use crate::{Hook, MAX_PENDING_COUNTED, NewHook, Result};
 use domain::hook::{HookEvent, Secret, Target, Trigger};
 use domain::values::name::HookName;
 
@@ -20,7 +20,7 @@ pub(crate) struct HookRow {
 }
 
 /// All hooks. If there are none, this query is all that hooks cost a transaction.
-pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>, StoreError> {
+pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>> {
     tx.all(
         // No queue has the id 0, which stands for a queue that does not exist.
         "select id, event, queue, threshold,
@@ -31,7 +31,7 @@ pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>, StoreError> {
     )
 }
 
-pub(crate) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool, StoreError> {
+pub(crate) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool> {
     let NewHook { name, trigger: Trigger { event, queue, threshold, .. }, target } = hook;
     if let Some(queue) = queue {
         queues::id(tx, queue)?;
@@ -60,7 +60,7 @@ pub(crate) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool, StoreEr
     Ok(added == 1)
 }
 
-pub(crate) fn remove(tx: &Tx<'_>, name: &HookName, by: &str) -> Result<bool, StoreError> {
+pub(crate) fn remove(tx: &Tx<'_>, name: &HookName, by: &str) -> Result<bool> {
     let removed: Option<HookKey> =
         tx.value("delete from hooks where name = :name returning id", named! { name })?;
     if let Some(hook_id) = removed {
@@ -71,7 +71,7 @@ pub(crate) fn remove(tx: &Tx<'_>, name: &HookName, by: &str) -> Result<bool, Sto
     Ok(removed.is_some())
 }
 
-pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Hook>, StoreError> {
+pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Hook>> {
     tx.all(
         // By index deliveries_by_hook.
         "select event, queue, threshold, command, url, secret, cwd, environment_id, name, created_at, created_by,
@@ -83,7 +83,7 @@ pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Hook>, StoreError> {
     )
 }
 
-fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Hook, StoreError> {
+fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Hook> {
     Ok(Hook {
         name: row.get("name")?,
         trigger: read_trigger(row)?,
@@ -100,13 +100,13 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Hook, StoreError> {
 }
 
 /// Reads the columns `event`, `queue` and `threshold`.
-pub(crate) fn read_trigger(row: &Row<'_>) -> Result<Trigger, StoreError> {
+pub(crate) fn read_trigger(row: &Row<'_>) -> Result<Trigger> {
     let event: HookEvent = row.get::<&str>("event")?.parse().map_err(|error| malformed("hook", error))?;
     Trigger::new(event, row.get("queue")?, row.get("threshold")?).map_err(|error| malformed("hook", error))
 }
 
 /// Reads the columns `command`, `url`, `secret`, `cwd` and `environment_id`.
-pub(crate) fn read_target(tx: &Tx<'_>, row: &Row<'_>) -> Result<Target, StoreError> {
+pub(crate) fn read_target(tx: &Tx<'_>, row: &Row<'_>) -> Result<Target> {
     if let Some(line) = row.get("command")? {
         let environment_id: Option<EnvironmentKey> = row.get("environment_id")?;
         let environment = environment_id.map(|id| environments::load(tx, id)).transpose()?;

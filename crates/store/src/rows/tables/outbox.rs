@@ -7,14 +7,14 @@ use super::{counters, workers};
 use crate::rows::jobs::row::{JobRow, read_job, select_whole_jobs};
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
-use crate::{LeaseRef, StoreError};
+use crate::{LeaseRef, Result};
 use domain::hook::{HookEvent, Payload, Subject};
 use domain::job::life::StateName;
 use domain::plan::crossing::rises_above;
 use domain::values::name::{JobIdSequence, WorkerId};
 
 /// An attempt left its job in a state that is an event for hooks.
-pub(crate) fn job_changed(tx: &Tx<'_>, before: &JobRow, event: HookEvent) -> Result<(), StoreError> {
+pub(crate) fn job_changed(tx: &Tx<'_>, before: &JobRow, event: HookEvent) -> Result<()> {
     let in_queue = |hook: &&HookRow| hook.queue_id.is_none_or(|queue_id| queue_id == before.queue_id);
     let mut hooks = hooks_for(tx, event)?.filter(in_queue).peekable();
     if hooks.peek().is_none() {
@@ -27,7 +27,7 @@ pub(crate) fn job_changed(tx: &Tx<'_>, before: &JobRow, event: HookEvent) -> Res
 
 /// Must be called before the counters are written. Fires once when the number of dead jobs rises above the threshold;
 /// re-arms when it falls back.
-pub(crate) fn dlq_changed(tx: &Tx<'_>) -> Result<(), StoreError> {
+pub(crate) fn dlq_changed(tx: &Tx<'_>) -> Result<()> {
     // Only newly dead jobs can raise the number; without any, no query is needed.
     if !tx.counters.has_more(StateName::Dead) {
         return Ok(());
@@ -45,7 +45,7 @@ pub(crate) fn dlq_changed(tx: &Tx<'_>) -> Result<(), StoreError> {
 }
 
 /// A worker was found dead, and these leases were taken back.
-pub(crate) fn worker_crashed(tx: &Tx<'_>, worker: &WorkerId, reaped: &[LeaseRef]) -> Result<(), StoreError> {
+pub(crate) fn worker_crashed(tx: &Tx<'_>, worker: &WorkerId, reaped: &[LeaseRef]) -> Result<()> {
     for hook in hooks_for(tx, HookEvent::WorkerCrashed)? {
         let host = workers::host(tx, workers::seq(tx, worker)?)?;
         let jobs = reaped.iter().map(|lease| lease.job.as_str()).collect();
@@ -55,11 +55,7 @@ pub(crate) fn worker_crashed(tx: &Tx<'_>, worker: &WorkerId, reaped: &[LeaseRef]
 }
 
 /// All jobs of a batch are finished, with this many in each state.
-pub(crate) fn batch_finished(
-    tx: &Tx<'_>,
-    name: &str,
-    counts: &BTreeMap<StateName, u64>,
-) -> Result<(), StoreError> {
+pub(crate) fn batch_finished(tx: &Tx<'_>, name: &str, counts: &BTreeMap<StateName, u64>) -> Result<()> {
     for hook in hooks_for(tx, HookEvent::BatchFinished)? {
         let count = |state: StateName| (state.name(), counts.get(&state).copied().unwrap_or(0));
         let jobs = StateName::ALL.into_iter().map(count).collect();
@@ -68,11 +64,11 @@ pub(crate) fn batch_finished(
     Ok(())
 }
 
-fn hooks_for<'t>(tx: &'t Tx<'_>, event: HookEvent) -> Result<impl Iterator<Item = &'t HookRow>, StoreError> {
+fn hooks_for<'t>(tx: &'t Tx<'_>, event: HookEvent) -> Result<impl Iterator<Item = &'t HookRow>> {
     Ok(tx.hooks()?.iter().filter(move |hook| hook.trigger.event == event))
 }
 
-fn write(tx: &Tx<'_>, hook: &HookRow, subject: Subject<'_>) -> Result<(), StoreError> {
+fn write(tx: &Tx<'_>, hook: &HookRow, subject: Subject<'_>) -> Result<()> {
     let name = format!("d-{}", JobIdSequence::default().next(tx.now, fastrand::u64(..)));
     let payload = Payload { delivery: &name, event: hook.trigger.event, at: tx.now, subject };
     tx.execute(

@@ -8,14 +8,14 @@ use super::retry_rules;
 use crate::rows::keys::QueueKey;
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named, params};
-use crate::{Pause, Queue, QueueUpdate, StoreError, Update};
+use crate::{Pause, Queue, QueueUpdate, Result, Update};
 use domain::job::life::StateName;
 use domain::job::limits::Limits;
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 
 /// The row id of a queue, which is created if it is new.
-pub(crate) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<QueueKey, StoreError> {
+pub(crate) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<QueueKey> {
     if let Some(id) = find_id(tx, name)? {
         return Ok(id);
     }
@@ -26,15 +26,15 @@ pub(crate) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<QueueKey, StoreError> 
     )
 }
 
-pub(crate) fn find_id(tx: &Tx<'_>, name: &QueueName) -> Result<Option<QueueKey>, StoreError> {
+pub(crate) fn find_id(tx: &Tx<'_>, name: &QueueName) -> Result<Option<QueueKey>> {
     tx.value("select id from queues where name = ?1", params![name])
 }
 
-pub(crate) fn is_open(tx: &Tx<'_>, id: QueueKey) -> Result<bool, StoreError> {
+pub(crate) fn is_open(tx: &Tx<'_>, id: QueueKey) -> Result<bool> {
     tx.one("select paused_at is null from queues where id = ?1", params![id], |row| row.get(0))
 }
 
-pub(crate) fn pause(tx: &Tx<'_>, queue: &QueueName, pause: &Pause) -> Result<(), StoreError> {
+pub(crate) fn pause(tx: &Tx<'_>, queue: &QueueName, pause: &Pause) -> Result<()> {
     tx.execute(
         "update queues set paused_at = :now, paused_by = :by, pause_reason = :reason where id = :id",
         named! { id: id(tx, queue)?, now: tx.now, by: pause.by, reason: pause.reason },
@@ -42,7 +42,7 @@ pub(crate) fn pause(tx: &Tx<'_>, queue: &QueueName, pause: &Pause) -> Result<(),
     events::record(tx, None, "pause", &pause.by, Some(queue.as_str()))
 }
 
-pub(crate) fn resume(tx: &mut Tx<'_>, queue: &QueueName, by: &str) -> Result<(), StoreError> {
+pub(crate) fn resume(tx: &mut Tx<'_>, queue: &QueueName, by: &str) -> Result<()> {
     tx.execute(
         "update queues set paused_at = null, paused_by = null, pause_reason = null where id = :id",
         named! { id: id(tx, queue)? },
@@ -52,12 +52,7 @@ pub(crate) fn resume(tx: &mut Tx<'_>, queue: &QueueName, by: &str) -> Result<(),
     events::record(tx, None, "resume", by, Some(queue.as_str()))
 }
 
-pub(crate) fn set(
-    tx: &mut Tx<'_>,
-    queue: &QueueName,
-    update: &QueueUpdate,
-    by: &str,
-) -> Result<(), StoreError> {
+pub(crate) fn set(tx: &mut Tx<'_>, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<()> {
     let id = id(tx, queue)?;
     if update.concurrency != Update::Keep {
         tx.execute(
@@ -85,13 +80,13 @@ pub(crate) fn set(
     events::record(tx, None, "set", by, Some(&format!("queue {queue}: {}", changes.join(", "))))
 }
 
-fn set_limits(tx: &Tx<'_>, id: QueueKey, limits: Option<Limits>) -> Result<(), StoreError> {
+fn set_limits(tx: &Tx<'_>, id: QueueKey, limits: Option<Limits>) -> Result<()> {
     let limits = limits.filter(|limits| !limits.is_none()).map(|limits| limits.to_string());
     tx.execute("update queues set limits = :limits where id = :id", named! { id, limits })?;
     Ok(())
 }
 
-pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {
+pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>> {
     let mut counts = counts(tx)?;
     tx.all(
         "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
@@ -114,13 +109,13 @@ pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>, StoreError> {
 }
 
 /// Reads the columns `paused_at`, `paused_by` and `pause_reason`.
-pub(crate) fn read_pause(row: &Row<'_>) -> Result<Option<(Timestamp, Pause)>, StoreError> {
+pub(crate) fn read_pause(row: &Row<'_>) -> Result<Option<(Timestamp, Pause)>> {
     let since: Option<Timestamp> = row.get("paused_at")?;
     let paused = |since| Ok((since, Pause { by: row.get("paused_by")?, reason: row.get("pause_reason")? }));
     since.map(paused).transpose()
 }
 
-fn counts(tx: &Tx<'_>) -> Result<HashMap<QueueKey, BTreeMap<StateName, u64>>, StoreError> {
+fn counts(tx: &Tx<'_>) -> Result<HashMap<QueueKey, BTreeMap<StateName, u64>>> {
     let mut counts: HashMap<_, BTreeMap<_, _>> = HashMap::new();
     tx.all("select queue_id, state, count from counters where count > 0", params![], |row| {
         counts.entry(row.get("queue_id")?).or_default().insert(row.get("state")?, row.get("count")?);

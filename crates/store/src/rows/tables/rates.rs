@@ -1,6 +1,6 @@
 //! The rates of queues: the remaining tokens of each.
 
-use crate::StoreError;
+use crate::Result;
 use crate::rows::keys::QueueKey;
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
@@ -8,7 +8,7 @@ use crate::rows::{Row, params};
 use domain::queue::rate::{Bucket, Meter, Rate};
 
 /// Reads four columns, beginning with this one: count, period, tokens and the time of the last refill.
-pub(crate) fn read(tx: &Tx<'_>, row: &Row<'_>, first: usize) -> Result<Option<Meter>, StoreError> {
+pub(crate) fn read(tx: &Tx<'_>, row: &Row<'_>, first: usize) -> Result<Option<Meter>> {
     let Some(count) = row.get(first)? else {
         return Ok(None);
     };
@@ -21,7 +21,7 @@ pub(crate) fn read(tx: &Tx<'_>, row: &Row<'_>, first: usize) -> Result<Option<Me
 }
 
 /// Sets or clears a rate. Starts under an earlier rate count.
-pub(crate) fn set(tx: &Tx<'_>, queue_id: QueueKey, rate: Option<Rate>) -> Result<(), StoreError> {
+pub(crate) fn set(tx: &Tx<'_>, queue_id: QueueKey, rate: Option<Rate>) -> Result<()> {
     let earlier = find(tx, queue_id)?;
     tx.execute(
         "update queues set rate_count = ?2, rate_period_ms = ?3 where id = ?1",
@@ -35,14 +35,14 @@ pub(crate) fn set(tx: &Tx<'_>, queue_id: QueueKey, rate: Option<Rate>) -> Result
 }
 
 /// A claimed job that did not start costs no token.
-pub(crate) fn give_back(tx: &Tx<'_>, queue_id: QueueKey) -> Result<(), StoreError> {
+pub(crate) fn give_back(tx: &Tx<'_>, queue_id: QueueKey) -> Result<()> {
     let Some(Meter { rate, bucket }) = find(tx, queue_id)? else {
         return Ok(());
     };
     store_bucket(tx, queue_id, Some(bucket.give_back(rate, tx.now)))
 }
 
-fn find(tx: &Tx<'_>, queue_id: QueueKey) -> Result<Option<Meter>, StoreError> {
+fn find(tx: &Tx<'_>, queue_id: QueueKey) -> Result<Option<Meter>> {
     let found = tx.first(
         "select rate_count, rate_period_ms, rate_tokens, rate_refilled_at from queues
          where id = ?1 and rate_count is not null",
@@ -52,11 +52,7 @@ fn find(tx: &Tx<'_>, queue_id: QueueKey) -> Result<Option<Meter>, StoreError> {
     Ok(found.flatten())
 }
 
-pub(crate) fn store_bucket(
-    tx: &Tx<'_>,
-    queue_id: QueueKey,
-    bucket: Option<Bucket>,
-) -> Result<(), StoreError> {
+pub(crate) fn store_bucket(tx: &Tx<'_>, queue_id: QueueKey, bucket: Option<Bucket>) -> Result<()> {
     tx.execute(
         "update queues set rate_tokens = ?2, rate_refilled_at = ?3 where id = ?1",
         params![queue_id, bucket.map(|bucket| bucket.tokens), bucket.map(|bucket| bucket.refilled_at)],

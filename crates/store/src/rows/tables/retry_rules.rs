@@ -4,11 +4,11 @@ use crate::rows::keys::QueueKey;
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, params};
-use crate::{QueueUpdate, StoreError, Update};
+use crate::{QueueUpdate, Result, Update};
 use domain::job::retry_rules::{ExitCodes, RetryRules};
 
 /// Read once per transaction for each queue with a failed job.
-pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<RetryRules, StoreError> {
+pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<RetryRules> {
     if let Some(rules) = tx.retry_rules.borrow().get(&queue_id) {
         return Ok(*rules);
     }
@@ -21,11 +21,11 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<RetryRules, St
 }
 
 /// Reads two columns, beginning with this one.
-pub(crate) fn read(row: &Row<'_>, column: usize) -> Result<RetryRules, StoreError> {
+pub(crate) fn read(row: &Row<'_>, column: usize) -> Result<RetryRules> {
     Ok(RetryRules { retry_on: codes(row, column)?, no_retry_on: codes(row, column + 1)? })
 }
 
-pub(crate) fn set(tx: &Tx<'_>, queue_id: QueueKey, update: &QueueUpdate) -> Result<(), StoreError> {
+pub(crate) fn set(tx: &Tx<'_>, queue_id: QueueKey, update: &QueueUpdate) -> Result<()> {
     if update.retry_on != Update::Keep {
         tx.execute(
             "update queues set retry_on = ?2 where id = ?1",
@@ -41,11 +41,11 @@ pub(crate) fn set(tx: &Tx<'_>, queue_id: QueueKey, update: &QueueUpdate) -> Resu
     Ok(())
 }
 
-fn codes(row: &Row<'_>, column: usize) -> Result<Option<ExitCodes>, StoreError> {
+fn codes(row: &Row<'_>, column: usize) -> Result<Option<ExitCodes>> {
     row.get::<Option<&str>>(column)?.map(from_json).transpose()
 }
 
-fn from_json(json: &str) -> Result<ExitCodes, StoreError> {
+fn from_json(json: &str) -> Result<ExitCodes> {
     let codes: Vec<u8> = serde_json::from_str(json).map_err(|error| malformed("exit codes", error))?;
     ExitCodes::new(codes).map_err(|error| malformed("exit codes", error))
 }

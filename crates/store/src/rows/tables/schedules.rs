@@ -6,7 +6,7 @@ use crate::rows::keys::{EnvironmentKey, ScheduleKey};
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, named, params, read};
-use crate::{NewSchedule, Pause, ScheduleRefusal, StoreError, WriteError};
+use crate::{NewSchedule, Pause, Result, ScheduleRefusal, WriteError};
 use domain::schedule::{Firing, Policy, Schedule, When, WhenError};
 use domain::values::name::ScheduleName;
 use domain::values::span::parse_span;
@@ -46,15 +46,11 @@ pub(crate) fn add(tx: &Tx<'_>, new: &NewSchedule, by: &str) -> Result<Schedule, 
     Ok(schedule)
 }
 
-fn is_taken(tx: &Tx<'_>, name: &ScheduleName) -> Result<bool, StoreError> {
+fn is_taken(tx: &Tx<'_>, name: &ScheduleName) -> Result<bool> {
     tx.exists("select 1 from schedules where name = :name", named! { name })
 }
 
-fn insert(
-    tx: &Tx<'_>,
-    schedule: &Schedule,
-    environment_id: Option<EnvironmentKey>,
-) -> Result<(), StoreError> {
+fn insert(tx: &Tx<'_>, schedule: &Schedule, environment_id: Option<EnvironmentKey>) -> Result<()> {
     let job = serde_json::to_string(&schedule.job).expect("a request serializes to JSON");
     tx.execute(
         "insert into schedules (id, name, kind, expression, time_zone, job, on_missed, missed_limit, on_overlap,
@@ -81,7 +77,7 @@ fn insert(
 }
 
 /// A row id that no job refers to: jobs of a removed schedule must not be taken for runs of a new one.
-pub(crate) fn next_id(tx: &Tx<'_>) -> Result<ScheduleKey, StoreError> {
+pub(crate) fn next_id(tx: &Tx<'_>) -> Result<ScheduleKey> {
     // By the primary key, and by index jobs_by_schedule.
     let used: Vec<Option<i64>> = tx.values(
         "select max(id) from schedules
@@ -96,7 +92,7 @@ pub(crate) fn change_pause(
     name: &ScheduleName,
     pause: Option<&Pause>,
     by: &str,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let Some(known) = find(tx, name)? else {
         return Ok(false);
     };
@@ -115,7 +111,7 @@ pub(crate) fn change_pause(
     Ok(true)
 }
 
-pub(crate) fn set_pause(tx: &Tx<'_>, id: ScheduleKey, pause: Option<&Pause>) -> Result<(), StoreError> {
+pub(crate) fn set_pause(tx: &Tx<'_>, id: ScheduleKey, pause: Option<&Pause>) -> Result<()> {
     tx.execute(
         "update schedules set paused_at = :at, paused_by = :by, pause_reason = :reason where id = :id",
         named! {
@@ -128,12 +124,12 @@ pub(crate) fn set_pause(tx: &Tx<'_>, id: ScheduleKey, pause: Option<&Pause>) -> 
     Ok(())
 }
 
-fn set_next(tx: &Tx<'_>, id: ScheduleKey, next_at: Option<Timestamp>) -> Result<(), StoreError> {
+fn set_next(tx: &Tx<'_>, id: ScheduleKey, next_at: Option<Timestamp>) -> Result<()> {
     tx.execute("update schedules set next_at = :next_at where id = :id", named! { id, next_at })?;
     Ok(())
 }
 
-pub(crate) fn note_fired(tx: &Tx<'_>, id: ScheduleKey, firing: &Firing) -> Result<(), StoreError> {
+pub(crate) fn note_fired(tx: &Tx<'_>, id: ScheduleKey, firing: &Firing) -> Result<()> {
     tx.execute(
         "update schedules
          set last_at = :last_at, next_at = :next_at, missed_at = coalesce(:missed_at, missed_at),
@@ -150,12 +146,12 @@ pub(crate) fn note_fired(tx: &Tx<'_>, id: ScheduleKey, firing: &Firing) -> Resul
     Ok(())
 }
 
-pub(crate) fn note_skipped(tx: &Tx<'_>, id: ScheduleKey, at: Timestamp) -> Result<(), StoreError> {
+pub(crate) fn note_skipped(tx: &Tx<'_>, id: ScheduleKey, at: Timestamp) -> Result<()> {
     tx.execute("update schedules set skipped_at = :at where id = :id", named! { id, at })?;
     Ok(())
 }
 
-pub(crate) fn remove(tx: &Tx<'_>, name: &ScheduleName, by: &str) -> Result<bool, StoreError> {
+pub(crate) fn remove(tx: &Tx<'_>, name: &ScheduleName, by: &str) -> Result<bool> {
     let removed = tx.execute("delete from schedules where name = :name", named! { name })?;
     if removed == 0 {
         return Ok(false);
@@ -164,7 +160,7 @@ pub(crate) fn remove(tx: &Tx<'_>, name: &ScheduleName, by: &str) -> Result<bool,
     Ok(true)
 }
 
-pub(crate) fn find(tx: &Tx<'_>, name: &ScheduleName) -> Result<Option<ScheduleRow>, StoreError> {
+pub(crate) fn find(tx: &Tx<'_>, name: &ScheduleName) -> Result<Option<ScheduleRow>> {
     tx.first(
         "select id, name, kind, expression, time_zone, job, on_missed, missed_limit, on_overlap, created_at, created_by,
                 last_at, next_at, missed_at, skipped_at, paused_at, paused_by, pause_reason, environment_id
@@ -174,7 +170,7 @@ pub(crate) fn find(tx: &Tx<'_>, name: &ScheduleName) -> Result<Option<ScheduleRo
     )
 }
 
-pub(crate) fn all(tx: &Tx<'_>) -> Result<Vec<ScheduleRow>, StoreError> {
+pub(crate) fn all(tx: &Tx<'_>) -> Result<Vec<ScheduleRow>> {
     tx.all(
         "select id, name, kind, expression, time_zone, job, on_missed, missed_limit, on_overlap, created_at, created_by,
                 last_at, next_at, missed_at, skipped_at, paused_at, paused_by, pause_reason, environment_id
@@ -185,7 +181,7 @@ pub(crate) fn all(tx: &Tx<'_>) -> Result<Vec<ScheduleRow>, StoreError> {
 }
 
 /// The due schedules, the longest overdue first.
-pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Result<Vec<(ScheduleKey, ScheduleName)>, StoreError> {
+pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Result<Vec<(ScheduleKey, ScheduleName)>> {
     // By index schedules_due.
     tx.all(
         "select id, name from schedules
@@ -196,7 +192,7 @@ pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Result<Vec<(ScheduleKey, Schedul
 }
 
 /// When the next schedule is due.
-pub(crate) fn next_fire(tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
+pub(crate) fn next_fire(tx: &Tx<'_>) -> Result<Option<Timestamp>> {
     // The first entry of index schedules_due.
     tx.value(
         "select next_at from schedules where next_at is not null and paused_at is null order by next_at limit 1",
@@ -204,7 +200,7 @@ pub(crate) fn next_fire(tx: &Tx<'_>) -> Result<Option<Timestamp>, StoreError> {
     )
 }
 
-fn read(row: &Row<'_>) -> Result<ScheduleRow, StoreError> {
+fn read(row: &Row<'_>) -> Result<ScheduleRow> {
     let job: &str = row.get("job")?;
     Ok(ScheduleRow {
         id: row.get("id")?,
@@ -225,7 +221,7 @@ fn read(row: &Row<'_>) -> Result<ScheduleRow, StoreError> {
     })
 }
 
-fn read_when(row: &Row<'_>) -> Result<When, StoreError> {
+fn read_when(row: &Row<'_>) -> Result<When> {
     let (kind, expression): (&str, &str) = (row.get("kind")?, row.get("expression")?);
     match kind {
         "cron" => {

@@ -7,11 +7,11 @@ use crate::rows::jobs::row::JobRow;
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
 use crate::settings::{check_value, from_stored, invalid_setting};
-use crate::{StoreError, WriteError};
+use crate::{Result, WriteError};
 use domain::job::life::Policy;
 use domain::settings::{SettingError, SettingKey, Settings};
 
-pub(crate) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>, StoreError> {
+pub(crate) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>> {
     let stored = tx.all("select key, value from settings", params![], |row| {
         let key: &str = row.get(0)?;
         Ok((key.parse().map_err(|error| invalid_setting(key, &error))?, row.get(1)?))
@@ -19,18 +19,18 @@ pub(crate) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>, StoreE
     Ok(stored.into_iter().collect())
 }
 
-pub(crate) fn load(tx: &Tx<'_>) -> Result<Settings, StoreError> {
+pub(crate) fn load(tx: &Tx<'_>) -> Result<Settings> {
     from_stored(&stored(tx)?)
 }
 
 /// Uses the default for an invalid value; otherwise an invalid setting could not be repaired.
-fn load_valid(tx: &Tx<'_>) -> Result<Settings, StoreError> {
+fn load_valid(tx: &Tx<'_>) -> Result<Settings> {
     let is_valid = |(key, value): &(SettingKey, String)| check_value(*key, value).is_none();
     from_stored(&stored(tx)?.into_iter().filter(is_valid).collect())
 }
 
 /// Deletes the row of a setting that this program does not know; `false` if there is none.
-pub(crate) fn unset_unknown(tx: &Tx<'_>, key: &str, by: &str) -> Result<bool, StoreError> {
+pub(crate) fn unset_unknown(tx: &Tx<'_>, key: &str, by: &str) -> Result<bool> {
     let deleted = tx.execute("delete from settings where key = :key", named! { key })?;
     if deleted > 0 {
         events::record(tx, None, "set", by, Some(&format!("unknown setting {key} was unset")))?;
@@ -61,7 +61,7 @@ pub(crate) fn set(
 }
 
 /// The policy that decides what follows if the job fails now.
-pub(crate) fn policy(tx: &Tx<'_>, job: &JobRow) -> Result<Policy, StoreError> {
+pub(crate) fn policy(tx: &Tx<'_>, job: &JobRow) -> Result<Policy> {
     let settings = tx.settings()?;
     Ok(Policy {
         backoff: job.options.backoff.unwrap_or_default().or(&settings.backoff),

@@ -4,14 +4,14 @@ use super::events;
 use super::workers::WorkerRow;
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
-use crate::{Stop, StoreError};
+use crate::{Result, Stop};
 use domain::values::timestamp::Timestamp;
 use sys::host;
 
 /// How many orders are kept. A worker checks every second, so none is that far behind.
 const MAX_STOPS_KEPT: i64 = 1_000;
 
-pub(crate) fn add(tx: &Tx<'_>, stop: &Stop, by: &str) -> Result<(), StoreError> {
+pub(crate) fn add(tx: &Tx<'_>, stop: &Stop, by: &str) -> Result<()> {
     let id: i64 = tx.one(
         "insert into stops (at, by, kill_at, machine_id, home_id) values (:now, :by, :kill_at, :machine_id, :home_id)
          returning id",
@@ -28,13 +28,13 @@ pub(crate) fn add(tx: &Tx<'_>, stop: &Stop, by: &str) -> Result<(), StoreError> 
     events::record(tx, None, "stop", by, stop.home.as_ref().map(|_| host::name()).as_deref())
 }
 
-fn delete_up_to(tx: &Tx<'_>, id: i64) -> Result<(), StoreError> {
+fn delete_up_to(tx: &Tx<'_>, id: i64) -> Result<()> {
     tx.execute("delete from stops where id <= :id", named! { id })?;
     Ok(())
 }
 
 /// The number of the newest order; 0 if there is none.
-pub(crate) fn newest(tx: &Tx<'_>) -> Result<u64, StoreError> {
+pub(crate) fn newest(tx: &Tx<'_>) -> Result<u64> {
     tx.one("select coalesce(max(id), 0) as newest from stops", params![], |row| row.get("newest"))
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct StopEffect {
     pub(crate) kill_at: Option<Timestamp>,
 }
 
-pub(crate) fn since(tx: &Tx<'_>, worker: &WorkerRow) -> Result<StopEffect, StoreError> {
+pub(crate) fn since(tx: &Tx<'_>, worker: &WorkerRow) -> Result<StopEffect> {
     tx.one(
         "select count(*) > 0 as drain, min(kill_at) as kill_at from stops
          where id > :stop_seen and (home_id is null or (home_id = :home_id and machine_id = :machine_id))",

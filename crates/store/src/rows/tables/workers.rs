@@ -11,12 +11,12 @@ use crate::rows::keys::WorkerSeq;
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, Sql, named, params};
-use crate::{NewWorker, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
+use crate::{NewWorker, Result, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
 use domain::values::name::{QueueName, WorkerId};
 use sys::host::{FileId, HostKey, Origin};
 
 /// Returns the newest stop order that the worker must ignore. The folder may be relative to that of the database.
-pub(crate) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result<u64, StoreError> {
+pub(crate) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result<u64> {
     let stop_seen = match worker.stop_seen {
         Some(seen) => seen,
         None => stops::newest(tx)?,
@@ -51,13 +51,7 @@ pub(crate) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result
 }
 
 /// Records an event of a worker. A worker for a single job is part of that job's history instead.
-fn note(
-    tx: &Tx<'_>,
-    served: &ServedJobs,
-    event: &str,
-    worker: &WorkerId,
-    detail: &str,
-) -> Result<(), StoreError> {
+fn note(tx: &Tx<'_>, served: &ServedJobs, event: &str, worker: &WorkerId, detail: &str) -> Result<()> {
     match served {
         ServedJobs::All | ServedJobs::InOrder(_) => {
             events::record(tx, None, event, worker.as_str(), Some(detail))
@@ -67,7 +61,7 @@ fn note(
 }
 
 /// Records the end of a worker, unless it was recorded before.
-pub(crate) fn note_end(tx: &Tx<'_>, worker: &WorkerId, event: &str, detail: &str) -> Result<(), StoreError> {
+pub(crate) fn note_end(tx: &Tx<'_>, worker: &WorkerId, event: &str, detail: &str) -> Result<()> {
     let known = find(tx, worker)?;
     match known.state {
         WorkerState::Running | WorkerState::Draining => note(tx, &known.served, event, worker, detail),
@@ -77,7 +71,7 @@ pub(crate) fn note_end(tx: &Tx<'_>, worker: &WorkerId, event: &str, detail: &str
 
 /// A worker that reports that it has stopped runs nothing: any lease it holds stems from a claim that it never saw
 /// commit.
-pub(crate) fn change_state(tx: &mut Tx<'_>, worker: &WorkerId, state: WorkerState) -> Result<(), StoreError> {
+pub(crate) fn change_state(tx: &mut Tx<'_>, worker: &WorkerId, state: WorkerState) -> Result<()> {
     let seq = seq(tx, worker)?;
     if state == WorkerState::Stopped {
         for job in leases::held_by(tx, seq)? {
@@ -90,7 +84,7 @@ pub(crate) fn change_state(tx: &mut Tx<'_>, worker: &WorkerId, state: WorkerStat
 }
 
 /// A stopped worker stays stopped: it may have been reaped in its absence.
-pub(crate) fn set_state(tx: &Tx<'_>, seq: WorkerSeq, state: WorkerState) -> Result<(), StoreError> {
+pub(crate) fn set_state(tx: &Tx<'_>, seq: WorkerSeq, state: WorkerState) -> Result<()> {
     // Without jobs, the worker appears in no history.
     tx.execute(
         "update workers set state = :state, last_seq = coalesce((select max(seq) from jobs), 0)
@@ -100,7 +94,7 @@ pub(crate) fn set_state(tx: &Tx<'_>, seq: WorkerSeq, state: WorkerState) -> Resu
     Ok(())
 }
 
-pub(crate) fn set_slots(tx: &Tx<'_>, worker: &WorkerId, slots: WorkerSlots) -> Result<(), StoreError> {
+pub(crate) fn set_slots(tx: &Tx<'_>, worker: &WorkerId, slots: WorkerSlots) -> Result<()> {
     let WorkerSlots { concurrency, most } = slots;
     tx.execute(
         "update workers set concurrency = :concurrency, slots = :slots where id = :worker",
@@ -119,7 +113,7 @@ pub(crate) struct WorkerRow {
     pub(crate) served: ServedJobs,
 }
 
-pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerRow, StoreError> {
+pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerRow> {
     let found = tx.first(
         "select seq, state, stop_seen, queues, machine_id, home_id from workers where id = :worker",
         named! { worker },
@@ -137,35 +131,35 @@ pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerRow, StoreErr
     found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
 }
 
-pub(crate) fn beat(tx: &Tx<'_>, seq: WorkerSeq) -> Result<(), StoreError> {
+pub(crate) fn beat(tx: &Tx<'_>, seq: WorkerSeq) -> Result<()> {
     tx.execute("update workers set last_heartbeat = ?2 where seq = ?1", params![seq, tx.now])?;
     Ok(())
 }
 
-pub(crate) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerSeq, StoreError> {
+pub(crate) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerSeq> {
     let found = tx.value("select seq from workers where id = ?1", params![worker])?;
     found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
 }
 
 /// Whether a worker may take leases. A stopped or reaped one may not.
-pub(crate) fn is_live(tx: &Tx<'_>, seq: WorkerSeq) -> Result<bool, StoreError> {
+pub(crate) fn is_live(tx: &Tx<'_>, seq: WorkerSeq) -> Result<bool> {
     tx.one("select state <> 'stopped' from workers where seq = ?1", params![seq], |row| row.get(0))
 }
 
-pub(crate) fn boot_id(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String, StoreError> {
+pub(crate) fn boot_id(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String> {
     tx.one("select boot_id from workers where seq = ?1", params![seq], |row| row.get(0))
 }
 
-pub(crate) fn host(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String, StoreError> {
+pub(crate) fn host(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String> {
     tx.one("select host from workers where seq = :seq", named! { seq }, |row| row.get("host"))
 }
 
-pub(crate) fn served(tx: &Tx<'_>, seq: WorkerSeq) -> Result<ServedJobs, StoreError> {
+pub(crate) fn served(tx: &Tx<'_>, seq: WorkerSeq) -> Result<ServedJobs> {
     tx.one("select queues from workers where seq = ?1", params![seq], |row| served_from_json(row.get(0)?))
 }
 
 /// A single statement, which needs no transaction.
-pub(crate) fn any_live(sql: &dyn Sql) -> Result<bool, StoreError> {
+pub(crate) fn any_live(sql: &dyn Sql) -> Result<bool> {
     let mut found = false;
     sql.query("select 1 from workers where state <> 'stopped' limit 1", params![], &mut |_| {
         found = true;
@@ -174,7 +168,7 @@ pub(crate) fn any_live(sql: &dyn Sql) -> Result<bool, StoreError> {
     Ok(found)
 }
 
-pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>, StoreError> {
+pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>> {
     // By index workers_live. The running jobs are found by index jobs_by_state, once for all workers.
     tx.all(
         "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0) as held, state,
@@ -189,7 +183,7 @@ pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>, StoreError> {
     )
 }
 
-fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
+fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker> {
     let lease_until: Option<i64> = row.get("lease_until")?;
     let (held, slots): (u32, u32) = (row.get("held")?, row.get("slots")?);
     Ok(Worker {
@@ -211,7 +205,7 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker, StoreError> {
     })
 }
 
-fn read_origin(row: &Row<'_>) -> Result<Origin, StoreError> {
+fn read_origin(row: &Row<'_>) -> Result<Origin> {
     let number = |column| Ok::<u64, StoreError>(row.get::<i64>(column)?.cast_unsigned());
     Ok(Origin {
         key: HostKey {
@@ -241,7 +235,7 @@ fn served_to_json(served: &ServedJobs) -> Option<String> {
     }
 }
 
-fn served_from_json(json: Option<&str>) -> Result<ServedJobs, StoreError> {
+fn served_from_json(json: Option<&str>) -> Result<ServedJobs> {
     let Some(json) = json else {
         return Ok(ServedJobs::All);
     };

@@ -5,12 +5,12 @@ use crate::rows::named;
 use crate::rows::record::{self, Record};
 use crate::rows::tx::Tx;
 use crate::transfer::{AttemptLine, FORMAT, Line};
-use crate::{ExportScope, StoreError};
+use crate::{ExportScope, Result};
 
 /// Takes a line; `false` if it wants no more.
 type Sink<'a> = &'a mut dyn FnMut(Line) -> bool;
 
-pub(crate) fn export(tx: &Tx<'_>, which: &ExportScope<'_>, sink: Sink<'_>) -> Result<(), StoreError> {
+pub(crate) fn export(tx: &Tx<'_>, which: &ExportScope<'_>, sink: Sink<'_>) -> Result<()> {
     let scope = Scope::of(tx, which)?;
     let wants_more = sink(Line::Queuectl { format: FORMAT });
     let mut export = Export { tx, scope, sink, wants_more };
@@ -51,7 +51,7 @@ impl Export<'_> {
         (table, key): (&str, &str),
         from: &str,
         line: impl Fn(T) -> Line,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         if !self.wants_more {
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl Export<'_> {
     }
 }
 
-fn history(tx: &Tx<'_>, seq: u64) -> Result<Vec<AttemptLine>, StoreError> {
+fn history(tx: &Tx<'_>, seq: u64) -> Result<Vec<AttemptLine>> {
     let select = record::select::<AttemptLine>(
         "seq",
         "attempts where seq = :seq and worker_seq in (select seq from workers) order by number",

@@ -10,7 +10,6 @@ use std::str::FromStr;
 use serde_json::Map;
 
 use super::import_job;
-use crate::StoreError;
 use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
@@ -26,6 +25,7 @@ use crate::transfer::{
     BatchLine, DeliveryLine, DependencyLine, EventLine, HookLine, ImportError, ImportSummary, JobLine, Line,
     QueueLine, ScheduleLine, UniqueKeyLine,
 };
+use crate::{Result, StoreError};
 use domain::batch::find_cycle_in;
 use domain::job::environment::Environment;
 use domain::plan::consequences::End;
@@ -306,7 +306,7 @@ pub(super) fn insert(
     line: &impl Record,
     more: &[ColumnValue<'_>],
     on_conflict: &str,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let values = [&line.values(), more].concat();
     let parameters: Vec<Value<'_>> = values.iter().map(|(_, value)| *value).collect();
     tx.execute(&record::insert(table, &values, on_conflict), Params::Positional(&parameters))?;

@@ -1,7 +1,7 @@
 //! Importing a job with its attempts.
 
 use super::import::insert;
-use crate::StoreError;
+use crate::Result;
 use crate::rows::jobs::row;
 use crate::rows::jobs::{history, ready};
 use crate::rows::keys::JobSeq;
@@ -71,12 +71,7 @@ fn lost_attempt(job: &JobLine, worker_id: String, now: Timestamp) -> AttemptLine
 
 /// Inserts a job with the rows that belong to it, except for its dependencies and its unique key. `owners` are its
 /// batch and its schedule.
-pub(super) fn import(
-    tx: &mut Tx<'_>,
-    job: &JobLine,
-    seq: JobSeq,
-    owners: &[ColumnValue<'_>],
-) -> Result<(), StoreError> {
+pub(super) fn import(tx: &mut Tx<'_>, job: &JobLine, seq: JobSeq, owners: &[ColumnValue<'_>]) -> Result<()> {
     let queue: QueueName = job.queue.parse().map_err(|error| malformed("queue", error))?;
     let queue_id = queues::id(tx, &queue)?;
     JobOptions::from_json(job.options.text()).map_err(|error| malformed("options", error))?;
@@ -96,7 +91,7 @@ pub(super) fn import(
 }
 
 /// Inserts an attempt and its worker, as stopped. A worker that exists here is kept as long as this job.
-fn import_attempt(tx: &Tx<'_>, seq: JobSeq, attempt: &AttemptLine) -> Result<(), StoreError> {
+fn import_attempt(tx: &Tx<'_>, seq: JobSeq, attempt: &AttemptLine) -> Result<()> {
     let AttemptLine { number, worker_id, host, started_at, outcome, .. } = attempt;
     let signal = attempt.signal.and_then(Signal::from_number);
     Outcome::from_parts(outcome, attempt.exit_code, signal).ok_or_else(|| malformed("outcome", outcome))?;

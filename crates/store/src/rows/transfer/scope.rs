@@ -6,14 +6,14 @@ use crate::rows::jobs::row;
 use crate::rows::named;
 use crate::rows::tx::Tx;
 use crate::rows::views::list;
-use crate::{ExportScope, StoreError};
+use crate::{ExportScope, Result, StoreError};
 use domain::values::name::JobId;
 
 /// The row ids to export, by table; `None` for all.
 pub(super) struct Scope(Option<HashMap<&'static str, HashSet<i64>>>);
 
 impl Scope {
-    pub(super) fn of(tx: &Tx<'_>, which: &ExportScope<'_>) -> Result<Self, StoreError> {
+    pub(super) fn of(tx: &Tx<'_>, which: &ExportScope<'_>) -> Result<Self> {
         let jobs: HashSet<i64> = match which {
             ExportScope::All => return Ok(Self(None)),
             ExportScope::Ids(ids) => ids.iter().map(|id| number(tx, id)).collect::<Result<_, _>>()?,
@@ -47,7 +47,7 @@ impl Scope {
     }
 }
 
-fn number(tx: &Tx<'_>, id: &JobId) -> Result<i64, StoreError> {
+fn number(tx: &Tx<'_>, id: &JobId) -> Result<i64> {
     let job = row::by_id(tx, id)?.ok_or_else(|| StoreError::NoSuchJob(id.clone()))?;
     Ok(job.seq.0)
 }

@@ -4,10 +4,10 @@ use crate::rows::jobs::apply;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::tables::{events, settings};
 use crate::rows::tx::Tx;
-use crate::{Change, Conflict, StoreError};
+use crate::{Change, Conflict, Result};
 use domain::job::life::{Event, transition};
 
-pub(crate) fn cancel(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Change, StoreError> {
+pub(crate) fn cancel(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Change> {
     let state = job.life.state.name();
     let policy = settings::policy(tx, job)?;
     let Ok(cancelled) = transition(&job.life, Event::Cancel, &policy, tx.now) else {

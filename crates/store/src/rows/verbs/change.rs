@@ -5,7 +5,7 @@ use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
-use crate::{Change, Conflict, JobVerb, StoreError, Targets};
+use crate::{Change, Conflict, JobVerb, Result, Targets};
 
 /// Changes the first of these, as many as this transaction's portion allows. A job that needs more work than fits into
 /// one transaction is left to the next call, with the rest.
@@ -14,7 +14,7 @@ pub(crate) fn change_portion(
     verb: JobVerb,
     targets: Targets<'_>,
     by: &str,
-) -> Result<Vec<Change>, StoreError> {
+) -> Result<Vec<Change>> {
     let mut changes = Vec::new();
     while changes.len() < targets.len() && !tx.is_spent() {
         tx.spend_job();
@@ -31,7 +31,7 @@ pub(crate) fn change_portion(
 }
 
 /// The job at this position, unless it is gone or its state has changed since it was selected.
-fn find(tx: &Tx<'_>, targets: Targets<'_>, at: usize) -> Result<Result<JobRow, Change>, StoreError> {
+fn find(tx: &Tx<'_>, targets: Targets<'_>, at: usize) -> Result<Result<JobRow, Change>> {
     let (job, selected_in) = match targets {
         Targets::Ids(ids) => (row::by_id(tx, &ids[at])?, None),
         Targets::Selected(jobs) => (row::find(tx, JobSeq::of_number(jobs[at].number))?, Some(jobs[at].state)),
@@ -45,7 +45,7 @@ fn find(tx: &Tx<'_>, targets: Targets<'_>, at: usize) -> Result<Result<JobRow, C
 }
 
 /// `None` if more work is needed than fits into this transaction.
-fn change_job(tx: &mut Tx<'_>, verb: JobVerb, job: &JobRow, by: &str) -> Result<Option<Change>, StoreError> {
+fn change_job(tx: &mut Tx<'_>, verb: JobVerb, job: &JobRow, by: &str) -> Result<Option<Change>> {
     match verb {
         JobVerb::Cancel => cancel::cancel(tx, job, by).map(Some),
         JobVerb::Retry => retry::retry(tx, job, by),

@@ -9,13 +9,13 @@ use crate::rows::named;
 use crate::rows::tables::{events, queues};
 use crate::rows::tx::Tx;
 use crate::rows::views::find::find;
-use crate::{Change, Conflict, StoreError};
+use crate::{Change, Conflict, Result};
 use domain::job::Job;
 use domain::job::edit::Edit;
 use domain::job::life::{Life, WaitIndex};
 use domain::values::name::JobId;
 
-pub(crate) fn edit(tx: &mut Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result<Change, StoreError> {
+pub(crate) fn edit(tx: &mut Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result<Change> {
     let (Some(job), Some(before)) = (row::by_id(tx, id)?, find(tx, id)?) else {
         return Ok(Change::NotFound);
     };
@@ -41,12 +41,7 @@ pub(crate) fn edit(tx: &mut Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result
 
 /// Edits a job and retries it, or does neither. It retries first; after that only a due time out of range could still
 /// refuse the edit. `None`: see [`retry::retry`].
-pub(crate) fn edit_and_retry(
-    tx: &mut Tx<'_>,
-    id: &JobId,
-    change: &Edit,
-    by: &str,
-) -> Result<Option<Change>, StoreError> {
+pub(crate) fn edit_and_retry(tx: &mut Tx<'_>, id: &JobId, change: &Edit, by: &str) -> Result<Option<Change>> {
     let Some(job) = row::by_id(tx, id)? else {
         return Ok(Some(Change::NotFound));
     };
@@ -60,7 +55,7 @@ pub(crate) fn edit_and_retry(
 }
 
 /// The fence of every change: the row must still have the attempt and the state on which the decision was based.
-fn update(tx: &Tx<'_>, before: &JobRow, after: &JobRow, edited: &Job) -> Result<bool, StoreError> {
+fn update(tx: &Tx<'_>, before: &JobRow, after: &JobRow, edited: &Job) -> Result<bool> {
     let Life { run_at, due_at, max_retries, .. } = &after.life;
     let changed = tx.execute(
         "update jobs
@@ -88,7 +83,7 @@ fn update(tx: &Tx<'_>, before: &JobRow, after: &JobRow, edited: &Job) -> Result<
     Ok(changed == 1)
 }
 
-fn replace_tags(tx: &Tx<'_>, seq: JobSeq, before: &[String], after: &[String]) -> Result<(), StoreError> {
+fn replace_tags(tx: &Tx<'_>, seq: JobSeq, before: &[String], after: &[String]) -> Result<()> {
     for tag in before {
         tx.execute("delete from job_tags where tag = :tag and seq = :seq", named! { tag, seq })?;
     }
@@ -102,7 +97,7 @@ fn replace_tags(tx: &Tx<'_>, seq: JobSeq, before: &[String], after: &[String]) -
 }
 
 /// Moves the job to its new place in `ready` or `waiting`, and counts it in its queue.
-fn update_place(tx: &mut Tx<'_>, before: &JobRow, after: &JobRow) -> Result<(), StoreError> {
+fn update_place(tx: &mut Tx<'_>, before: &JobRow, after: &JobRow) -> Result<()> {
     if before.queue_id != after.queue_id {
         tx.counters.leave(before.queue_id, before.batch_id, before.life.state.name());
         tx.counters.enter(after.queue_id, after.batch_id, after.life.state.name());

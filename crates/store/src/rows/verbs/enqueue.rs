@@ -12,7 +12,7 @@ use crate::rows::keys::{BatchKey, EnvironmentKey, JobSeq, QueueKey};
 use crate::rows::params;
 use crate::rows::tables::{batches, queues};
 use crate::rows::tx::Tx;
-use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, RefusedJob, StoreError};
+use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, RefusedJob, Result};
 use domain::batch::find_cycle;
 use domain::job::environment::Environment;
 use domain::job::life::{Life, StateName, WaitIndex};
@@ -102,7 +102,7 @@ pub(crate) fn refuse_cycle(jobs: &[NewJob]) -> Result<(), EnqueueError> {
     }
 }
 
-fn rename_dependencies(tx: &Tx<'_>, seq: JobSeq, names: &[JobId]) -> Result<(), StoreError> {
+fn rename_dependencies(tx: &Tx<'_>, seq: JobSeq, names: &[JobId]) -> Result<()> {
     let json = to_json(&names.iter().map(JobId::as_str).collect::<Vec<&str>>());
     tx.execute(
         "update jobs set depends_on = ?2, blocked_by = ?3 where seq = ?1",
@@ -111,12 +111,12 @@ fn rename_dependencies(tx: &Tx<'_>, seq: JobSeq, names: &[JobId]) -> Result<(), 
     Ok(())
 }
 
-pub(crate) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
+pub(crate) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
     tx.exists("select 1 from jobs where id = ?1", params![id])
 }
 
 /// The number of the next job.
-pub(crate) fn next_seq(tx: &Tx<'_>) -> Result<JobSeq, StoreError> {
+pub(crate) fn next_seq(tx: &Tx<'_>) -> Result<JobSeq> {
     let (after_last, next_seq): (JobSeq, Option<JobSeq>) = tx.one(
         "select coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence)",
         params![],
@@ -131,7 +131,7 @@ fn link_dependencies(
     tx: &mut Tx<'_>,
     depends_on: &[JobId],
     seq: JobSeq,
-) -> Result<Result<(), EnqueueRefusal>, StoreError> {
+) -> Result<Result<(), EnqueueRefusal>> {
     let mut finished = Vec::new();
     for parent in depends_on {
         match dependencies::look_up(tx, parent)? {
@@ -160,7 +160,7 @@ struct EnqueueCall {
 }
 
 impl EnqueueCall {
-    fn begin(tx: &Tx<'_>) -> Result<Self, StoreError> {
+    fn begin(tx: &Tx<'_>) -> Result<Self> {
         Ok(Self { next_seq: next_seq(tx)?, queue_ids: HashMap::new(), environment: None, batch: None })
     }
 
@@ -169,11 +169,7 @@ impl EnqueueCall {
     }
 
     /// Stores a job, unless an existing one has its unique key or id.
-    fn enqueue(
-        &mut self,
-        tx: &mut Tx<'_>,
-        job: &NewJob,
-    ) -> Result<Result<EnqueueResult, EnqueueRefusal>, StoreError> {
+    fn enqueue(&mut self, tx: &mut Tx<'_>, job: &NewJob) -> Result<Result<EnqueueResult, EnqueueRefusal>> {
         if let Some(key) = &job.unique_key
             && let Some(holder) = unique_keys::holder(tx, key)?
         {
@@ -217,7 +213,7 @@ impl EnqueueCall {
         Ok(Ok(EnqueueResult::Created(job.id.clone())))
     }
 
-    fn queue_id(&mut self, tx: &Tx<'_>, name: &QueueName) -> Result<QueueKey, StoreError> {
+    fn queue_id(&mut self, tx: &Tx<'_>, name: &QueueName) -> Result<QueueKey> {
         if let Some(id) = self.queue_ids.get(name) {
             return Ok(*id);
         }
@@ -226,7 +222,7 @@ impl EnqueueCall {
         Ok(id)
     }
 
-    fn batch_id(&mut self, tx: &mut Tx<'_>, job: &NewJob) -> Result<Option<BatchKey>, StoreError> {
+    fn batch_id(&mut self, tx: &mut Tx<'_>, job: &NewJob) -> Result<Option<BatchKey>> {
         let Some(name) = &job.batch else {
             return Ok(None);
         };
@@ -240,7 +236,7 @@ impl EnqueueCall {
         Ok(Some(id))
     }
 
-    fn environment_id(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Option<EnvironmentKey>, StoreError> {
+    fn environment_id(&mut self, tx: &Tx<'_>, job: &NewJob) -> Result<Option<EnvironmentKey>> {
         let Some(environment) = &job.environment else {
             return Ok(None);
         };
@@ -275,7 +271,7 @@ fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
 }
 
 /// `false` if its id is taken.
-fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, ids: &RowIds) -> Result<bool, StoreError> {
+fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, ids: &RowIds) -> Result<bool> {
     let depends_on: Vec<&str> = job.depends_on.iter().map(JobId::as_str).collect();
     let inserted = tx.execute(
         "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, max_retries, created_at,

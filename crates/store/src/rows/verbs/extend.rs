@@ -8,15 +8,11 @@ use crate::rows::jobs::row::JobRow;
 use crate::rows::keys::WorkerSeq;
 use crate::rows::tables::{settings, workers};
 use crate::rows::tx::Tx;
-use crate::{LeaseRef, LeaseStatus, StoreError};
+use crate::{LeaseRef, LeaseStatus, Result};
 use domain::job::life::{Event, transition};
 use domain::values::name::WorkerId;
 
-pub(crate) fn extend(
-    tx: &mut Tx<'_>,
-    worker: &WorkerId,
-    known: &[LeaseRef],
-) -> Result<Vec<LeaseStatus>, StoreError> {
+pub(crate) fn extend(tx: &mut Tx<'_>, worker: &WorkerId, known: &[LeaseRef]) -> Result<Vec<LeaseStatus>> {
     let worker_seq = workers::seq(tx, worker)?;
     workers::beat(tx, worker_seq)?;
     let held = leases::held_by(tx, worker_seq)?;
@@ -35,7 +31,7 @@ fn release_others(
     worker_seq: WorkerSeq,
     held: &HashMap<LeaseRef, JobRow>,
     known: &[LeaseRef],
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let known: HashSet<&LeaseRef> = known.iter().collect();
     for (lease, job) in held {
         if !known.contains(lease) {
@@ -45,7 +41,7 @@ fn release_others(
     Ok(())
 }
 
-fn extend_one(tx: &mut Tx<'_>, job: &JobRow) -> Result<LeaseStatus, StoreError> {
+fn extend_one(tx: &mut Tx<'_>, job: &JobRow) -> Result<LeaseStatus> {
     let until = tx.now.saturating_add(tx.settings()?.lease);
     let event = Event::Extend { attempt: job.life.attempts, until };
     let policy = settings::policy(tx, job)?;

@@ -11,7 +11,7 @@ use crate::rows::tables::schedules;
 use crate::rows::tables::schedules::ScheduleRow;
 use crate::rows::tables::{events, runs, settings};
 use crate::rows::tx::Tx;
-use crate::{EnqueueError, EnqueueResult, FireResult, Pause, RefusedJob, StoreError};
+use crate::{EnqueueError, EnqueueResult, FireResult, Pause, RefusedJob, Result, StoreError};
 use domain::job::NewJob;
 use domain::job::life::{Event, StateName, transition};
 use domain::job::options::JobOptions;
@@ -25,7 +25,7 @@ const FIRED_PER_TRANSACTION: usize = 100;
 /// The actor recorded for pausing a malformed schedule.
 const QUEUECTL: &str = "queuectl";
 
-pub(crate) fn fire_due(tx: &mut Tx<'_>) -> Result<FireResult, StoreError> {
+pub(crate) fn fire_due(tx: &mut Tx<'_>) -> Result<FireResult> {
     let mut fired = FireResult::default();
     for (id, name) in schedules::due(tx, FIRED_PER_TRANSACTION)? {
         match fire_one(tx, &name) {
@@ -44,7 +44,7 @@ pub(crate) fn fire_due(tx: &mut Tx<'_>) -> Result<FireResult, StoreError> {
     Ok(fired)
 }
 
-fn fire_one(tx: &mut Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>, StoreError> {
+fn fire_one(tx: &mut Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>> {
     let Some(known) = schedules::find(tx, name)? else {
         return Ok(Vec::new());
     };
@@ -78,7 +78,7 @@ fn fire_one(tx: &mut Tx<'_>, name: &ScheduleName) -> Result<Vec<JobId>, StoreErr
 }
 
 /// Cancels unfinished runs, and returns those that may still be running.
-fn replace(tx: &mut Tx<'_>, unfinished: Vec<Run>) -> Result<Vec<Run>, StoreError> {
+fn replace(tx: &mut Tx<'_>, unfinished: Vec<Run>) -> Result<Vec<Run>> {
     for run in &unfinished {
         let job = row::by_id(tx, &run.id)?.ok_or_else(|| StoreError::NoSuchJob(run.id.clone()))?;
         let policy = settings::policy(tx, &job)?;
@@ -96,7 +96,7 @@ fn enqueue_occurrence(
     job: &NewJob,
     at: Timestamp,
     after: Vec<JobId>,
-) -> Result<Option<JobId>, StoreError> {
+) -> Result<Option<JobId>> {
     let job = NewJob {
         id: free_id(tx, known, at)?,
         depends_on: after,
@@ -113,11 +113,7 @@ fn enqueue_occurrence(
 }
 
 /// Enqueues a schedule's job now, in addition to its times.
-pub(crate) fn run(
-    tx: &mut Tx<'_>,
-    name: &ScheduleName,
-    by: &str,
-) -> Result<Option<EnqueueResult>, StoreError> {
+pub(crate) fn run(tx: &mut Tx<'_>, name: &ScheduleName, by: &str) -> Result<Option<EnqueueResult>> {
     let Some(known) = schedules::find(tx, name)? else {
         return Ok(None);
     };
@@ -131,7 +127,7 @@ pub(crate) fn run(
     Ok(Some(answer))
 }
 
-fn enqueue_one(tx: &mut Tx<'_>, job: &NewJob) -> Result<EnqueueResult, StoreError> {
+fn enqueue_one(tx: &mut Tx<'_>, job: &NewJob) -> Result<EnqueueResult> {
     match enqueue::enqueue(tx, std::slice::from_ref(job)) {
         Ok(mut answers) => Ok(answers.pop().expect("one answer for each job")),
         Err(EnqueueError::Store(error)) => Err(error),
@@ -140,7 +136,7 @@ fn enqueue_one(tx: &mut Tx<'_>, job: &NewJob) -> Result<EnqueueResult, StoreErro
 }
 
 /// The job of a schedule under the current settings; the caller chooses its id.
-fn new_job(tx: &Tx<'_>, known: &ScheduleRow) -> Result<NewJob, StoreError> {
+fn new_job(tx: &Tx<'_>, known: &ScheduleRow) -> Result<NewJob> {
     let environment = known.environment_id.map(|id| environments::load(tx, id)).transpose()?;
     let caller = Caller { environment, ..Caller::default() };
     let origin = Origin { settings: tx.settings()?.clone(), caller };
@@ -148,7 +144,7 @@ fn new_job(tx: &Tx<'_>, known: &ScheduleRow) -> Result<NewJob, StoreError> {
     job.map_err(|error| row::malformed("schedule", error))
 }
 
-fn free_id(tx: &Tx<'_>, known: &ScheduleRow, at: Timestamp) -> Result<JobId, StoreError> {
+fn free_id(tx: &Tx<'_>, known: &ScheduleRow, at: Timestamp) -> Result<JobId> {
     let mut attempt = 1;
     loop {
         let id = known.schedule.job_id(at, attempt);

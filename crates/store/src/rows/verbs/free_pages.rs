@@ -2,7 +2,7 @@
 
 use crate::rows::named;
 use crate::rows::tx::Tx;
-use crate::{Cursor, PruneResult, PruneStep, StoreError};
+use crate::{Cursor, PruneResult, PruneStep, Result};
 
 /// One page in so many may stay unused: it will be filled again sooner or later.
 const PAGES_PER_UNUSED: u64 = 8;
@@ -11,7 +11,7 @@ const MIN_UNUSED: u64 = 64;
 /// How many pages a step returns to the filesystem.
 const PAGES_PER_STEP: u64 = 256;
 
-pub(crate) fn free_pages(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
+pub(crate) fn free_pages(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
     let count = |pragma| tx.one(pragma, named! {}, |row| row.get::<u64>(0));
     let (unused, pages) = (count("pragma freelist_count")?, count("pragma page_count")?);
     let spare = unused.saturating_sub((pages / PAGES_PER_UNUSED).max(MIN_UNUSED));

@@ -11,11 +11,11 @@ use crate::rows::jobs::{dependencies, unique_keys};
 use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tx::Tx;
-use crate::{Cursor, JobRef, Prunable, PruneResult, PruneStep, StoreError};
+use crate::{Cursor, JobRef, Prunable, PruneResult, PruneStep, Result};
 use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
 
-pub(crate) fn prune(tx: &mut Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
+pub(crate) fn prune(tx: &mut Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
     match prune.what {
         Prunable::Jobs(state) => jobs(tx, state, prune),
         Prunable::Outputs => outputs(tx, prune),
@@ -43,7 +43,7 @@ fn judge(tx: &Tx<'_>, made_at: Timestamp, ended_at: Timestamp, before: Timestamp
     }
 }
 
-fn jobs(tx: &mut Tx<'_>, state: StateName, prune: &PruneStep) -> Result<PruneResult, StoreError> {
+fn jobs(tx: &mut Tx<'_>, state: StateName, prune: &PruneStep) -> Result<PruneResult> {
     let found = finished_jobs(tx, state, prune)?;
     let mut pruned = PruneResult::default();
     for (seq, created_at, finished_at) in &found {
@@ -76,7 +76,7 @@ pub(crate) fn prune_selected(
     tx: &mut Tx<'_>,
     jobs: &[JobRef],
     dry_run: bool,
-) -> Result<(usize, PruneResult), StoreError> {
+) -> Result<(usize, PruneResult)> {
     let mut pruned = PruneResult::default();
     for (at, selected) in jobs.iter().enumerate() {
         if tx.is_spent() {
@@ -102,7 +102,7 @@ pub(crate) fn prune_selected(
 }
 
 /// Whether another job waits for a finished job, or its unique key still excludes others.
-fn is_needed(tx: &Tx<'_>, seq: JobSeq) -> Result<bool, StoreError> {
+fn is_needed(tx: &Tx<'_>, seq: JobSeq) -> Result<bool> {
     Ok(dependencies::is_waited_for(tx, seq)? || unique_keys::is_held(tx, seq)?)
 }
 
@@ -111,7 +111,7 @@ fn finished_jobs(
     tx: &Tx<'_>,
     state: StateName,
     prune: &PruneStep,
-) -> Result<Vec<(JobSeq, Timestamp, Timestamp)>, StoreError> {
+) -> Result<Vec<(JobSeq, Timestamp, Timestamp)>> {
     // By index jobs_by_state.
     tx.all(
         "select seq, created_at, finished_at from jobs where state = :state and seq > :after
@@ -122,14 +122,14 @@ fn finished_jobs(
 }
 
 /// Deletes a job and returns its number and attempts. `None` if it has more links than one transaction should delete.
-fn delete_job(tx: &mut Tx<'_>, seq: JobSeq) -> Result<Option<(u64, u32)>, StoreError> {
+fn delete_job(tx: &mut Tx<'_>, seq: JobSeq) -> Result<Option<(u64, u32)>> {
     tx.spend_job();
     let job = row::by_seq(tx, seq)?;
     let is_gone = remove::delete(tx, &job)?;
     Ok(is_gone.then(|| (seq.number(), job.life.attempts)))
 }
 
-fn outputs(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
+fn outputs(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
     let found = stored_outputs(tx, prune)?;
     let mut pruned = PruneResult::default();
     for (seq, number, created_at, finished_at) in &found {
@@ -153,10 +153,7 @@ fn outputs(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
 }
 
 /// The next outputs: job, attempt, creation time of the job, finish time of the attempt.
-fn stored_outputs(
-    tx: &Tx<'_>,
-    prune: &PruneStep,
-) -> Result<Vec<(JobSeq, u32, Timestamp, Timestamp)>, StoreError> {
+fn stored_outputs(tx: &Tx<'_>, prune: &PruneStep) -> Result<Vec<(JobSeq, u32, Timestamp, Timestamp)>> {
     let Cursor(seq, number) = prune.after;
     // By the primary key of outputs.
     tx.all(
@@ -169,7 +166,7 @@ fn stored_outputs(
     )
 }
 
-fn events(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
+fn events(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
     let after = prune.after.0;
     let found: Vec<(i64, Timestamp)> = tx.all(
         "select id, at from events where id > :after order by id limit :limit",
@@ -192,7 +189,7 @@ fn events(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
 }
 
 /// A worker that stopped before the oldest remaining job was enqueued appears in no history.
-fn stale_rows(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError> {
+fn stale_rows(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
     if prune.dry_run {
         return Ok(PruneResult::default());
     }
@@ -208,7 +205,7 @@ fn stale_rows(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult, StoreError>
 }
 
 /// The number of the oldest remaining job; the maximum if there is none.
-fn oldest_job(tx: &Tx<'_>) -> Result<JobSeq, StoreError> {
+fn oldest_job(tx: &Tx<'_>) -> Result<JobSeq> {
     let oldest: Option<Option<JobSeq>> = tx.value("select min(seq) from jobs", named! {})?;
     Ok(oldest.flatten().unwrap_or(JobSeq::LAST))
 }
@@ -217,7 +214,7 @@ pub(crate) fn expired_logs(
     tx: &Tx<'_>,
     files: &[(u64, u32)],
     before: Option<Timestamp>,
-) -> Result<Vec<(u64, u32)>, StoreError> {
+) -> Result<Vec<(u64, u32)>> {
     let mut expired = Vec::new();
     for (seq, number) in files {
         let is_expired = match ended_at(tx, *seq, *number)? {
@@ -232,11 +229,11 @@ pub(crate) fn expired_logs(
     Ok(expired)
 }
 
-fn ended_at(tx: &Tx<'_>, seq: u64, number: u32) -> Result<Option<Timestamp>, StoreError> {
+fn ended_at(tx: &Tx<'_>, seq: u64, number: u32) -> Result<Option<Timestamp>> {
     tx.value("select finished_at from attempts where seq = :seq and number = :number", named! { seq, number })
 }
 
-fn job_exists(tx: &Tx<'_>, seq: u64) -> Result<bool, StoreError> {
+fn job_exists(tx: &Tx<'_>, seq: u64) -> Result<bool> {
     tx.exists("select 1 from jobs where seq = :seq", named! { seq })
 }
 

@@ -4,7 +4,7 @@ use crate::rows::jobs::leases;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::tables::{deliveries, outbox, workers};
 use crate::rows::tx::Tx;
-use crate::{LeaseRef, ServedJobs, StoreError, WorkerState};
+use crate::{LeaseRef, Result, ServedJobs, WorkerState};
 use domain::job::life::LossContext;
 use domain::values::name::WorkerId;
 
@@ -13,7 +13,7 @@ pub(crate) fn reap(
     worker: &WorkerId,
     started: Option<&[LeaseRef]>,
     stay: &[LeaseRef],
-) -> Result<Vec<LeaseRef>, StoreError> {
+) -> Result<Vec<LeaseRef>> {
     let worker_seq = workers::seq(tx, worker)?;
     let reaped = take_back(tx, worker, started, stay)?;
     if !stay.is_empty() {
@@ -41,7 +41,7 @@ fn take_back(
     worker: &WorkerId,
     started: Option<&[LeaseRef]>,
     stay: &[LeaseRef],
-) -> Result<Vec<LeaseRef>, StoreError> {
+) -> Result<Vec<LeaseRef>> {
     let worker_seq = workers::seq(tx, worker)?;
     let held = leases::held_by(tx, worker_seq)?;
     let was_started = |job: &JobRow| started.is_none_or(|started| started.contains(&leases::lease_on(job)));

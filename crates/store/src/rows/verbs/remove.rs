@@ -7,11 +7,11 @@ use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tables::events;
 use crate::rows::tx::Tx;
-use crate::{Change, Conflict, StoreError};
+use crate::{Change, Conflict, Result};
 use domain::job::life::{StateName, WaitIndex};
 
 /// `None` if more links to finished dependents must be deleted than fit into one transaction.
-pub(crate) fn remove(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>, StoreError> {
+pub(crate) fn remove(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>> {
     let state = job.life.state.name();
     if state == StateName::Processing {
         return Ok(Some(Change::Conflict(Conflict::State(state))));
@@ -29,7 +29,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Option<C
 
 /// Deletes a job that is not running and that no other job waits for. `false` if the job still exists, because it has
 /// more links than one transaction should delete; the next call continues.
-pub(crate) fn delete(tx: &mut Tx<'_>, job: &JobRow) -> Result<bool, StoreError> {
+pub(crate) fn delete(tx: &mut Tx<'_>, job: &JobRow) -> Result<bool> {
     if !dependencies::delete_links(tx, job.seq)? {
         return Ok(false);
     }
@@ -43,7 +43,7 @@ pub(crate) fn delete(tx: &mut Tx<'_>, job: &JobRow) -> Result<bool, StoreError> 
     Ok(true)
 }
 
-fn delete_rows(tx: &Tx<'_>, seq: JobSeq) -> Result<(), StoreError> {
+fn delete_rows(tx: &Tx<'_>, seq: JobSeq) -> Result<()> {
     let tags: Option<String> =
         tx.one("select tags from jobs where seq = :seq", named! { seq }, |row| row.get("tags"))?;
     for tag in row::strings(tags.as_deref())? {

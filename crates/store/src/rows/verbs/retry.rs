@@ -27,7 +27,7 @@ use crate::rows::jobs::unique_keys;
 use crate::rows::keys::JobSeq;
 use crate::rows::tables::{events, settings};
 use crate::rows::tx::Tx;
-use crate::{Change, Conflict, StoreError};
+use crate::{Change, Conflict, Result};
 use domain::job::LatestAttempt;
 use domain::job::life::{Event, transition};
 use domain::values::name::JobId;
@@ -37,7 +37,7 @@ use domain::values::name::JobId;
 const MAX_DEPENDENCIES_FOLLOWED: usize = 4_000;
 
 /// `None` if dependents of its last run must be unblocked first, in transactions of their own.
-pub(crate) fn retry(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>, StoreError> {
+pub(crate) fn retry(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>> {
     let state = job.life.state.name();
     let parents = if state.is_finished() { existing_parents(tx, job.seq)? } else { Vec::new() };
     tx.spend(parents.len());
@@ -78,7 +78,7 @@ struct ParentJob {
 }
 
 /// The dependencies of a job that still exist.
-fn existing_parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<ParentJob>, StoreError> {
+fn existing_parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<ParentJob>> {
     let mut existing = Vec::new();
     for id in dependencies::parents(tx, seq)? {
         let (parent_seq, is_unfinished) = match dependencies::look_up(tx, &id)? {
@@ -94,7 +94,7 @@ fn existing_parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<ParentJob>, StoreErr
 
 /// The first dependency that the job would wait for and that itself depends on the job, directly or through unfinished
 /// jobs.
-fn contradiction(tx: &mut Tx<'_>, seq: JobSeq, parents: &[ParentJob]) -> Result<Option<JobId>, StoreError> {
+fn contradiction(tx: &mut Tx<'_>, seq: JobSeq, parents: &[ParentJob]) -> Result<Option<JobId>> {
     for parent in parents.iter().filter(|parent| parent.is_unfinished) {
         let depends_on_it = dependencies::is_linked(tx, seq, parent.seq)?
             || (!parent.is_linked && DependencySearch::reaches(tx, parent.seq, seq)?);
@@ -118,14 +118,14 @@ pub(crate) struct DependencySearch {
 
 impl DependencySearch {
     /// Whether a job depends on another, directly or through unfinished jobs.
-    pub(crate) fn reaches(tx: &mut Tx<'_>, from: JobSeq, wanted: JobSeq) -> Result<bool, StoreError> {
+    pub(crate) fn reaches(tx: &mut Tx<'_>, from: JobSeq, wanted: JobSeq) -> Result<bool> {
         let mut search = std::mem::take(&mut tx.dependency_search);
         let reached = search.search(tx, from, wanted);
         tx.dependency_search = search;
         reached
     }
 
-    fn search(&mut self, tx: &mut Tx<'_>, from: JobSeq, wanted: JobSeq) -> Result<bool, StoreError> {
+    fn search(&mut self, tx: &mut Tx<'_>, from: JobSeq, wanted: JobSeq) -> Result<bool> {
         if self.reached.contains(&wanted) {
             // An earlier search has passed it, perhaps on another path.
             *self = Self { steps: self.steps, ..Self::default() };

@@ -7,7 +7,7 @@ use crate::rows::jobs::row::JobRow;
 use crate::rows::keys::WorkerSeq;
 use crate::rows::tables::{rates, retry_rules, settings, workers};
 use crate::rows::tx::Tx;
-use crate::{SettledJob, Settlement, StoreError};
+use crate::{Result, SettledJob, Settlement};
 use domain::job::Ending;
 use domain::job::life::{Event, Life, LossContext, Policy, StateName, transition};
 use domain::job::outcome::Outcome;
@@ -21,7 +21,7 @@ pub(crate) fn settle(
     tx: &mut Tx<'_>,
     worker_seq: WorkerSeq,
     settlement: &Settlement,
-) -> Result<Option<SettledJob>, StoreError> {
+) -> Result<Option<SettledJob>> {
     let Some(job) = row::by_id(tx, &settlement.lease.job)? else {
         return Ok(None);
     };
@@ -40,7 +40,7 @@ fn record_unfenced(
     job: &JobRow,
     worker_seq: WorkerSeq,
     settlement: &Settlement,
-) -> Result<Option<SettledJob>, StoreError> {
+) -> Result<Option<SettledJob>> {
     let mut current = settlement.clone();
     current.lease.attempt = job.life.attempts;
     record(tx, job, job.worker_seq.unwrap_or(worker_seq), &current, LossContext::Alone)
@@ -53,7 +53,7 @@ pub(crate) fn record(
     worker_seq: WorkerSeq,
     settlement: &Settlement,
     loss_context: LossContext,
-) -> Result<Option<SettledJob>, StoreError> {
+) -> Result<Option<SettledJob>> {
     let event = Event::Settle {
         attempt: settlement.lease.attempt,
         outcome: settlement.outcome,
@@ -95,7 +95,7 @@ pub(crate) fn record(
 }
 
 /// The queue's retry rules matter only after a non-zero exit code; other outcomes do not pay for reading them.
-fn policy(tx: &Tx<'_>, job: &JobRow, outcome: Outcome) -> Result<Policy, StoreError> {
+fn policy(tx: &Tx<'_>, job: &JobRow, outcome: Outcome) -> Result<Policy> {
     let policy = settings::policy(tx, job)?;
     if matches!(outcome, Outcome::Failure { .. }) && policy.retry.is_none() {
         return Ok(Policy { retry: retry_rules::of_queue(tx, job.queue_id)?, ..policy });

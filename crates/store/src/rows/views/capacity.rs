@@ -1,6 +1,6 @@
 //! The capacity of queues, from their rows and counters: see [`domain::plan::capacity`].
 
-use crate::StoreError;
+use crate::Result;
 use crate::rows::keys::QueueKey;
 use crate::rows::params;
 use crate::rows::tables::rates;
@@ -11,7 +11,7 @@ use sys::guards;
 use sys::guards::Guard;
 
 /// How many jobs of a queue could be claimed now, if there were enough.
-pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueCapacity, StoreError> {
+pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueCapacity> {
     // By the primary key of `queues`.
     let limits = tx.one(
         "select paused_at is not null, concurrency, rate_count, rate_period_ms, rate_tokens, rate_refilled_at
@@ -30,7 +30,7 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueCapacity,
 }
 
 /// The stored counter, and the changes of this transaction.
-fn processing(tx: &Tx<'_>, queue_id: QueueKey) -> Result<i64, StoreError> {
+fn processing(tx: &Tx<'_>, queue_id: QueueKey) -> Result<i64> {
     let state = StateName::Processing;
     let stored: Option<i64> =
         tx.value("select count from counters where queue_id = ?1 and state = ?2", params![queue_id, state])?;
@@ -38,7 +38,7 @@ fn processing(tx: &Tx<'_>, queue_id: QueueKey) -> Result<i64, StoreError> {
 }
 
 /// Wakes workers for a queue whose concurrency limit was reached, and in which fewer jobs run now.
-pub(crate) fn wake_for_freed_capacity(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+pub(crate) fn wake_for_freed_capacity(tx: &mut Tx<'_>) -> Result<()> {
     for queue_id in tx.counters.with_fewer(StateName::Processing) {
         if !tx.effects.wakes_workers && has_limited_ready(tx, queue_id)? && of_queue(tx, queue_id)?.left > 0 {
             tx.note_ready();
@@ -47,7 +47,7 @@ pub(crate) fn wake_for_freed_capacity(tx: &mut Tx<'_>) -> Result<(), StoreError>
     Ok(())
 }
 
-fn has_limited_ready(tx: &Tx<'_>, queue_id: QueueKey) -> Result<bool, StoreError> {
+fn has_limited_ready(tx: &Tx<'_>, queue_id: QueueKey) -> Result<bool> {
     // By the primary keys of `queues` and `ready`.
     tx.exists(
         "select 1 from queues

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use super::explain_facts;
-use crate::StoreError;
+use crate::Result;
 use crate::rows::keys::{BatchKey, QueueKey};
 use crate::rows::named;
 use crate::rows::tables::batches;
@@ -19,7 +19,7 @@ const ATTEMPTS_AVERAGED: usize = 100;
 /// How many jobs of a batch are examined: the newest, because the oldest finish first.
 const MAX_JOBS_EXAMINED: usize = 1_000;
 
-pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts, StoreError> {
+pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts> {
     let queue_samples = match batches::find_id(tx, name)? {
         Some(batch_id) => queue_samples(tx, batch_id)?,
         None => Vec::new(),
@@ -27,7 +27,7 @@ pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts, Store
     Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, queue_samples })
 }
 
-fn queue_samples(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<QueueSample>, StoreError> {
+fn queue_samples(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<QueueSample>> {
     let mut queue_samples: BTreeMap<QueueKey, QueueSample> = BTreeMap::new();
     for (queue_id, state) in newest(tx, batch_id)? {
         if state.is_finished() {
@@ -45,7 +45,7 @@ fn queue_samples(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<QueueSample>, St
 }
 
 /// The queue and the state of each job.
-fn newest(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<(QueueKey, StateName)>, StoreError> {
+fn newest(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<(QueueKey, StateName)>> {
     // Backwards by index jobs_by_batch.
     tx.all(
         "select queue_id, state from jobs where batch_id = :batch_id order by seq desc limit :limit",
@@ -55,7 +55,7 @@ fn newest(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<(QueueKey, StateName)>,
 }
 
 /// The average duration of the latest attempts of any job; `None` before the first.
-fn average_duration(tx: &Tx<'_>) -> Result<Option<Duration>, StoreError> {
+fn average_duration(tx: &Tx<'_>) -> Result<Option<Duration>> {
     // Backwards by the primary key of `attempts`.
     let took: Vec<Duration> = tx.values(
         "select duration_ms from attempts where seq <= :newest and outcome <> 'released'

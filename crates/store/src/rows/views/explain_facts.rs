@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{capacity, find};
-use crate::StoreError;
+use crate::Result;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, malformed};
@@ -22,7 +22,7 @@ const MAX_AHEAD_COUNTED: u64 = 1_000;
 /// How many recent attempts give the average duration of a queue's jobs.
 const ATTEMPTS_MEASURED: usize = 20;
 
-pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<Facts>, StoreError> {
+pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<Facts>> {
     let (Some(job), Some(known)) = (find::find(tx, id)?, row::by_id(tx, id)?) else {
         return Ok(None);
     };
@@ -44,7 +44,7 @@ pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<Facts>, St
     }))
 }
 
-fn waits_for(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<(JobId, StateName)>, StoreError> {
+fn waits_for(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<(JobId, StateName)>> {
     let mut jobs = Vec::new();
     for parent_seq in dependencies::waited_for(tx, seq)?.into_iter().take(MAX_DEPENDENCIES_NAMED) {
         let parent = row::by_seq(tx, parent_seq)?;
@@ -53,7 +53,7 @@ fn waits_for(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<(JobId, StateName)>, StoreE
     Ok(jobs)
 }
 
-pub(crate) fn queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueFacts, StoreError> {
+pub(crate) fn queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueFacts> {
     let queue = tx.first(
         "select paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
                 rate_refilled_at,
@@ -73,7 +73,7 @@ pub(crate) fn queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueFacts, Store
 }
 
 /// Jobs ahead in other open queues. Jobs that their queue's limits hold back let others pass.
-fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count, StoreError> {
+fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count> {
     let others: Vec<QueueKey> = tx.values(
         "select id from queues where paused_at is null and id <> :queue_id",
         named! { queue_id: job.queue_id },
@@ -88,7 +88,7 @@ fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count, StoreError> {
     Ok(sum)
 }
 
-fn ahead_in(tx: &Tx<'_>, queue_id: QueueKey, job: &JobRow) -> Result<Count, StoreError> {
+fn ahead_in(tx: &Tx<'_>, queue_id: QueueKey, job: &JobRow) -> Result<Count> {
     let (priority, limit) = (job.priority, MAX_AHEAD_COUNTED);
     let more_urgent: Option<u64> = tx.value(
         "select count(*) from (select 1 from ready
@@ -105,7 +105,7 @@ fn ahead_in(tx: &Tx<'_>, queue_id: QueueKey, job: &JobRow) -> Result<Count, Stor
     Ok(Count { least, is_exact: least < MAX_AHEAD_COUNTED })
 }
 
-fn durations(tx: &Tx<'_>, queue_id: QueueKey) -> Result<Option<Durations>, StoreError> {
+fn durations(tx: &Tx<'_>, queue_id: QueueKey) -> Result<Option<Durations>> {
     // By index jobs_by_queue.
     let measured: Vec<Duration> = tx.values(
         "select a.duration_ms from jobs j cross join attempts a on a.seq = j.seq and a.number = j.attempts

@@ -1,6 +1,6 @@
 //! Looking up a job.
 
-use crate::StoreError;
+use crate::Result;
 use crate::rows::jobs::history;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{read_job, select_whole_jobs};
@@ -11,11 +11,11 @@ use crate::rows::verbs::enqueue;
 use domain::job::{Job, JobRecord};
 use domain::values::name::JobId;
 
-pub(crate) fn find(tx: &Tx<'_>, id: &JobId) -> Result<Option<Job>, StoreError> {
+pub(crate) fn find(tx: &Tx<'_>, id: &JobId) -> Result<Option<Job>> {
     tx.first(select_whole_jobs!("where j.id = :id"), named! { id }, |row| read_job(tx, row))
 }
 
-pub(crate) fn record(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
+pub(crate) fn record(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRecord>> {
     let Some(job) = find(tx, id)? else {
         return Ok(None);
     };
@@ -32,14 +32,14 @@ pub(crate) fn record(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRecord>, Store
     }))
 }
 
-pub(crate) fn output(tx: &Tx<'_>, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>, StoreError> {
+pub(crate) fn output(tx: &Tx<'_>, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>> {
     match row::by_id(tx, id)? {
         Some(job) => history::output(tx, job.seq, attempt),
         None => Ok(None),
     }
 }
 
-pub(crate) fn ids_with_prefix(tx: &Tx<'_>, prefix: &JobId, limit: usize) -> Result<Vec<JobId>, StoreError> {
+pub(crate) fn ids_with_prefix(tx: &Tx<'_>, prefix: &JobId, limit: usize) -> Result<Vec<JobId>> {
     // By the unique index of ids. Every character of an id sorts before the tilde.
     tx.values(
         "select id from jobs where id >= :prefix and id < :prefix || '~' order by id limit :limit",
@@ -47,7 +47,7 @@ pub(crate) fn ids_with_prefix(tx: &Tx<'_>, prefix: &JobId, limit: usize) -> Resu
     )
 }
 
-pub(crate) fn existing_ids(tx: &Tx<'_>, ids: &[JobId]) -> Result<Vec<JobId>, StoreError> {
+pub(crate) fn existing_ids(tx: &Tx<'_>, ids: &[JobId]) -> Result<Vec<JobId>> {
     let mut existing = Vec::new();
     for id in ids {
         if enqueue::is_taken(tx, id)? {

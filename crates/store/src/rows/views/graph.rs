@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::StoreError;
+use crate::Result;
 use crate::rows::jobs::dependencies;
 use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
@@ -10,7 +10,7 @@ use crate::rows::{Row, named};
 use domain::job::graph::{Direction, Edge, Graph, Node};
 use domain::values::name::JobId;
 
-pub(crate) fn graph(tx: &Tx<'_>, id: &JobId, limit: usize) -> Result<Option<Graph>, StoreError> {
+pub(crate) fn graph(tx: &Tx<'_>, id: &JobId, limit: usize) -> Result<Option<Graph>> {
     let Some(found) = by_id(tx, id)? else {
         return Ok(None);
     };
@@ -52,7 +52,7 @@ impl Search {
     }
 
     /// Follows one direction, the nearest jobs first.
-    fn spread(&mut self, tx: &Tx<'_>, from: Option<JobSeq>, direction: Direction) -> Result<(), StoreError> {
+    fn spread(&mut self, tx: &Tx<'_>, from: Option<JobSeq>, direction: Direction) -> Result<()> {
         let mut seen: HashSet<JobSeq> = from.into_iter().collect();
         let mut open: VecDeque<(usize, JobSeq)> = from.map(|seq| (0, seq)).into_iter().collect();
         while let Some((index, seq)) = open.pop_front() {
@@ -75,7 +75,7 @@ impl Search {
         Ok(())
     }
 
-    fn next(&self, tx: &Tx<'_>, seq: JobSeq, direction: Direction) -> Result<Vec<FoundNode>, StoreError> {
+    fn next(&self, tx: &Tx<'_>, seq: JobSeq, direction: Direction) -> Result<Vec<FoundNode>> {
         match direction {
             Direction::Up => {
                 let gone = |id: JobId| FoundNode { seq: None, node: Node { id, state: None } };
@@ -88,12 +88,12 @@ impl Search {
     }
 }
 
-fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<FoundNode>, StoreError> {
+fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<FoundNode>> {
     tx.first("select seq, id, state from jobs where id = :id", named! { id }, read)
 }
 
 /// The dependents of a job, in the order of enqueuing.
-fn children(tx: &Tx<'_>, parent_seq: JobSeq, limit: usize) -> Result<Vec<FoundNode>, StoreError> {
+fn children(tx: &Tx<'_>, parent_seq: JobSeq, limit: usize) -> Result<Vec<FoundNode>> {
     // By the primary keys of `dependencies` and `jobs`.
     tx.all(
         "select j.seq, j.id, j.state from dependencies d cross join jobs j on j.seq = d.child_seq
@@ -103,6 +103,6 @@ fn children(tx: &Tx<'_>, parent_seq: JobSeq, limit: usize) -> Result<Vec<FoundNo
     )
 }
 
-fn read(row: &Row<'_>) -> Result<FoundNode, StoreError> {
+fn read(row: &Row<'_>) -> Result<FoundNode> {
     Ok(FoundNode { seq: row.get("seq")?, node: Node { id: row.get("id")?, state: row.get("state")? } })
 }

@@ -2,11 +2,11 @@
 
 use crate::rows::tx::Tx;
 use crate::rows::{Params, named};
-use crate::{ServedJobs, StoreError};
+use crate::{Result, ServedJobs};
 use domain::job::life::StateName;
 use domain::values::name::{JobId, QueueName};
 
-pub(crate) fn is_idle(tx: &Tx<'_>, served: &ServedJobs) -> Result<bool, StoreError> {
+pub(crate) fn is_idle(tx: &Tx<'_>, served: &ServedJobs) -> Result<bool> {
     match served {
         ServedJobs::All => are_idle(tx, |_| true),
         ServedJobs::InOrder(queues) => are_idle(tx, |queue| queues.contains(queue)),
@@ -14,12 +14,12 @@ pub(crate) fn is_idle(tx: &Tx<'_>, served: &ServedJobs) -> Result<bool, StoreErr
     }
 }
 
-fn are_idle(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool, StoreError> {
+fn are_idle(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool> {
     let busy = any_active(tx, &is_served)? || any_due(tx, &is_served)? || any_pending_unblock(tx)?;
     Ok(!busy)
 }
 
-fn any_active(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool, StoreError> {
+fn any_active(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool> {
     // By the primary keys of `ready` and `counters`.
     let sql = "select name from queues
                where paused_at is null
@@ -31,7 +31,7 @@ fn any_active(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<boo
 }
 
 /// A due job is ready, although it stays in `waiting` until the next exchange.
-fn any_due(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool, StoreError> {
+fn any_due(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool> {
     // By the primary key of `waiting`.
     let sql = "select q.name
                from waiting w cross join jobs j on j.seq = w.seq cross join queues q on q.id = j.queue_id
@@ -40,7 +40,7 @@ fn any_due(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool, 
 }
 
 /// Whether dependents of finished jobs are not yet unblocked: they may become ready at any time.
-pub(crate) fn any_pending_unblock(tx: &Tx<'_>) -> Result<bool, StoreError> {
+pub(crate) fn any_pending_unblock(tx: &Tx<'_>) -> Result<bool> {
     tx.exists("select 1 from pending_unblocks limit 1", named! {})
 }
 
@@ -49,12 +49,12 @@ fn any_queue(
     sql: &str,
     params: Params<'_>,
     is_served: impl Fn(&QueueName) -> bool,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     tx.any(sql, params, |row| Ok(is_served(&row.get("name")?)))
 }
 
 /// Whether a job is finished or removed.
-fn is_finished_or_gone(tx: &Tx<'_>, id: &JobId) -> Result<bool, StoreError> {
+fn is_finished_or_gone(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
     let state: Option<StateName> = tx.value("select state from jobs where id = :id", named! { id })?;
     Ok(state.is_none_or(StateName::is_finished))
 }

@@ -10,7 +10,7 @@ use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
 use crate::rows::tables::queues;
 use crate::rows::tx::Tx;
 use crate::rows::{Params, named, read};
-use crate::{JobRef, Phase, StoreError};
+use crate::{JobRef, Phase, Result};
 use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
 
@@ -119,7 +119,7 @@ const BY_TAG: &str = job_query!(
 
 impl JobQuery<'_> {
     /// From new to old, as everything that follows except the last two.
-    pub(crate) fn in_any_state(&self) -> Result<Vec<JobRef>, StoreError> {
+    pub(crate) fn in_any_state(&self) -> Result<Vec<JobRef>> {
         if self.batch_id.is_some() || self.tag.is_some() || self.queue_id.is_none() {
             return self.in_state(None, None);
         }
@@ -131,7 +131,7 @@ impl JobQuery<'_> {
         Ok(found)
     }
 
-    pub(crate) fn in_phase(&self, phase: Phase) -> Result<Vec<JobRef>, StoreError> {
+    pub(crate) fn in_phase(&self, phase: Phase) -> Result<Vec<JobRef>> {
         match phase {
             Phase::State(state) => self.in_state(Some(state), None),
             Phase::Scheduled | Phase::Blocked => self.in_state(Some(StateName::Pending), Some(phase)),
@@ -143,7 +143,7 @@ impl JobQuery<'_> {
         }
     }
 
-    fn in_state(&self, state: Option<StateName>, phase: Option<Phase>) -> Result<Vec<JobRef>, StoreError> {
+    fn in_state(&self, state: Option<StateName>, phase: Option<Phase>) -> Result<Vec<JobRef>> {
         let along = match (self.batch_id, self.tag, self.queue_id, state) {
             (Some(_), _, _, _) => BY_BATCH,
             (None, Some(_), _, _) => BY_TAG,
@@ -160,7 +160,7 @@ impl JobQuery<'_> {
     }
 
     /// By due time, the soonest first.
-    pub(crate) fn scheduled_in_order(&self) -> Result<Vec<u64>, StoreError> {
+    pub(crate) fn scheduled_in_order(&self) -> Result<Vec<u64>> {
         let (due_at, seq) =
             self.after.as_ref().map_or((self.tx.now, JobSeq::LAST), |after| (after.due_at, after.seq));
         // In the order of the primary key of `waiting`.
@@ -175,7 +175,7 @@ impl JobQuery<'_> {
     }
 
     /// In claim order: merges the open queues, and the due jobs that are not promoted yet.
-    pub(crate) fn ready_in_order(&self) -> Result<Vec<u64>, StoreError> {
+    pub(crate) fn ready_in_order(&self) -> Result<Vec<u64>> {
         let mut keys: Vec<ClaimKey> = Vec::new();
         for queue_id in ready::queues_with_ready(self.tx)? {
             let is_selected = self.queue_id.is_none_or(|id| id == queue_id);
@@ -195,7 +195,7 @@ impl JobQuery<'_> {
 
     /// The rest of the position's priority, then the lower ones. Starting at the position keeps the cost of a page
     /// independent of its depth.
-    fn ready_in(&self, queue_id: QueueKey) -> Result<Vec<ClaimKey>, StoreError> {
+    fn ready_in(&self, queue_id: QueueKey) -> Result<Vec<ClaimKey>> {
         let Some(after) = &self.after else {
             return self.ready_below(queue_id, i64::MAX);
         };
@@ -206,7 +206,7 @@ impl JobQuery<'_> {
         Ok(keys)
     }
 
-    fn ready_after(&self, queue_id: QueueKey, after: &ListPosition) -> Result<Vec<ClaimKey>, StoreError> {
+    fn ready_after(&self, queue_id: QueueKey, after: &ListPosition) -> Result<Vec<ClaimKey>> {
         // In the order of the primary key of `ready`.
         self.claim_keys(
             job_query!(
@@ -222,7 +222,7 @@ impl JobQuery<'_> {
         )
     }
 
-    fn ready_below(&self, queue_id: QueueKey, priority: i64) -> Result<Vec<ClaimKey>, StoreError> {
+    fn ready_below(&self, queue_id: QueueKey, priority: i64) -> Result<Vec<ClaimKey>> {
         // In the order of the primary key of `ready`.
         self.claim_keys(
             job_query!(
@@ -234,7 +234,7 @@ impl JobQuery<'_> {
         )
     }
 
-    fn due_in_waiting(&self) -> Result<Vec<ClaimKey>, StoreError> {
+    fn due_in_waiting(&self) -> Result<Vec<ClaimKey>> {
         // By the primary key of `waiting`. The rows are not in claim order, so all are read.
         self.claim_keys(
             job_query!(
@@ -247,7 +247,7 @@ impl JobQuery<'_> {
         )
     }
 
-    fn claim_keys(&self, sql: &str, params: Params<'_>) -> Result<Vec<ClaimKey>, StoreError> {
+    fn claim_keys(&self, sql: &str, params: Params<'_>) -> Result<Vec<ClaimKey>> {
         self.tx
             .all(sql, params, |row| Ok((Reverse(row.get("priority")?), row.get("due_at")?, row.get("seq")?)))
     }

@@ -6,11 +6,11 @@ use crate::rows::keys::JobSeq;
 use crate::rows::tables::{batches, queues};
 use crate::rows::tx::Tx;
 use crate::rows::{named, read};
-use crate::{DeadGroup, JobFilter, JobRef, Page, PageStart, Phase, StoreError};
+use crate::{DeadGroup, JobFilter, JobRef, Page, PageStart, Phase, Result, StoreError};
 use domain::job::Job;
 use domain::values::timestamp::Timestamp;
 
-pub(crate) fn list(tx: &Tx<'_>, filter: &JobFilter, page: &Page) -> Result<Vec<Job>, StoreError> {
+pub(crate) fn list(tx: &Tx<'_>, filter: &JobFilter, page: &Page) -> Result<Vec<Job>> {
     let after = list_position(tx, page)?;
     let Some(query) = job_query(tx, filter, after, page.limit)? else {
         return Ok(Vec::new());
@@ -31,7 +31,7 @@ pub(crate) fn select(
     filter: &JobFilter,
     below: Option<u64>,
     limit: usize,
-) -> Result<Vec<JobRef>, StoreError> {
+) -> Result<Vec<JobRef>> {
     let below = below.map(JobSeq::of_number);
     let after = below.map(|seq| ListPosition { seq, priority: 0, due_at: Timestamp::from_millis(0) });
     let Some(query) = job_query(tx, filter, after, limit)? else {
@@ -46,7 +46,7 @@ fn job_query<'t>(
     filter: &'t JobFilter,
     after: Option<ListPosition>,
     limit: usize,
-) -> Result<Option<JobQuery<'t>>, StoreError> {
+) -> Result<Option<JobQuery<'t>>> {
     let queue_id = filter.queue.as_ref().map(|name| queues::find_id(tx, name)).transpose()?;
     let batch_id = filter.batch.as_ref().map(|name| batches::find_id(tx, name)).transpose()?;
     if queue_id == Some(None) || batch_id == Some(None) {
@@ -65,7 +65,7 @@ fn job_query<'t>(
 }
 
 /// The newest jobs in any of the phases: each phase yields its newest, and the newest of all are taken.
-fn newest(query: &JobQuery<'_>, filter: &JobFilter) -> Result<Vec<JobRef>, StoreError> {
+fn newest(query: &JobQuery<'_>, filter: &JobFilter) -> Result<Vec<JobRef>> {
     let mut newest = if filter.phases.is_empty() { query.in_any_state()? } else { Vec::new() };
     for phase in &filter.phases {
         newest.extend(query.in_phase(*phase)?);
@@ -76,7 +76,7 @@ fn newest(query: &JobQuery<'_>, filter: &JobFilter) -> Result<Vec<JobRef>, Store
     Ok(newest)
 }
 
-fn list_position(tx: &Tx<'_>, page: &Page) -> Result<Option<ListPosition>, StoreError> {
+fn list_position(tx: &Tx<'_>, page: &Page) -> Result<Option<ListPosition>> {
     let id = match &page.after {
         None => return Ok(None),
         Some(PageStart::Position { number, priority, due_at }) => {
@@ -91,7 +91,7 @@ fn list_position(tx: &Tx<'_>, page: &Page) -> Result<Option<ListPosition>, Store
     found.map(Some).ok_or_else(|| StoreError::NoSuchJob(id.clone()))
 }
 
-pub(crate) fn dead_by_error(tx: &Tx<'_>) -> Result<Vec<DeadGroup>, StoreError> {
+pub(crate) fn dead_by_error(tx: &Tx<'_>) -> Result<Vec<DeadGroup>> {
     // By index jobs_by_state. The newest job of a group is its example.
     tx.all(
         "select g.reason, g.error, g.count, g.last_at, j.id as example

@@ -6,10 +6,10 @@ use crate::rows::named;
 use crate::rows::tables::workers;
 use crate::rows::tables::{deliveries, schedules, stops};
 use crate::rows::tx::Tx;
-use crate::{LeaseRef, Orders, StoreError};
+use crate::{LeaseRef, Orders, Result};
 use domain::values::name::WorkerId;
 
-pub(crate) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders, StoreError> {
+pub(crate) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders> {
     let known = workers::find(tx, worker)?;
     let stopping = stops::since(tx, &known)?;
     Ok(Orders {
@@ -24,7 +24,7 @@ pub(crate) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders, StoreErro
     })
 }
 
-fn cancelled(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<Vec<LeaseRef>, StoreError> {
+fn cancelled(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<Vec<LeaseRef>> {
     // By index jobs_by_state: few jobs run at a time.
     tx.all(
         "select id, attempts from jobs

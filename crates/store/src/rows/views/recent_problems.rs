@@ -3,7 +3,7 @@
 use crate::rows::tables::hooks;
 use crate::rows::tx::Tx;
 use crate::rows::{named, read};
-use crate::{LastStop, MAX_DEATHS_COUNTED, RecentProblems, StoreError};
+use crate::{LastStop, MAX_DEATHS_COUNTED, RecentProblems, Result};
 use domain::schedule::MISSED_AFTER;
 use domain::values::timestamp::Timestamp;
 
@@ -11,7 +11,7 @@ pub(crate) fn recent_problems(
     tx: &Tx<'_>,
     died_since: Timestamp,
     missed_since: Timestamp,
-) -> Result<RecentProblems, StoreError> {
+) -> Result<RecentProblems> {
     Ok(RecentProblems {
         deaths: deaths(tx, died_since)?,
         missed: missed(tx, missed_since)?,
@@ -21,7 +21,7 @@ pub(crate) fn recent_problems(
     })
 }
 
-fn deaths(tx: &Tx<'_>, since: Timestamp) -> Result<u64, StoreError> {
+fn deaths(tx: &Tx<'_>, since: Timestamp) -> Result<u64> {
     // By index jobs_by_state, from new to old. A job that was enqueued long before others and died after them may lie
     // beyond the limit; it takes that many newer dead jobs to hide it.
     let newest: Vec<Timestamp> = tx.values(
@@ -31,7 +31,7 @@ fn deaths(tx: &Tx<'_>, since: Timestamp) -> Result<u64, StoreError> {
     Ok(newest.into_iter().filter(|finished_at| *finished_at >= since).count() as u64)
 }
 
-fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, StoreError> {
+fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>> {
     tx.all(
         "select name, case when paused_at is null and next_at < :overdue then next_at else missed_at end as at
          from schedules
@@ -44,7 +44,7 @@ fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, Sto
 }
 
 /// With `queue`, an occurrence is skipped only if too many runs are unfinished.
-fn full(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, StoreError> {
+fn full(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>> {
     tx.all(
         "select name, skipped_at from schedules
          where on_overlap = 'queue' and skipped_at >= :since and skipped_at >= last_at order by name",
@@ -53,7 +53,7 @@ fn full(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>, Store
     )
 }
 
-fn last_stop(tx: &Tx<'_>) -> Result<Option<LastStop>, StoreError> {
+fn last_stop(tx: &Tx<'_>) -> Result<Option<LastStop>> {
     // By the primary key.
     tx.first("select at, by, home_id from stops where id = (select max(id) from stops)", named! {}, |row| {
         Ok(read!(row, LastStop { at, by, home_id }))

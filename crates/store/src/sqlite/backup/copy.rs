@@ -13,8 +13,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::log_files;
 use super::{Backup, Progress};
-use crate::StoreError;
 use crate::sqlite::session::migrate;
+use crate::{Result, StoreError};
 use sys::failpoint;
 
 /// How many pages are copied between progress reports.
@@ -27,7 +27,7 @@ pub(in crate::sqlite) fn copy(
     from: &Connection,
     backup: &Backup<'_>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let view = from.unchecked_transaction()?;
     // This first read fixes the snapshot.
     migrate::refuse_newer(&view)?;
@@ -47,7 +47,7 @@ pub(in crate::sqlite) fn copy(
     close(to, backup.to)
 }
 
-fn open(path: &Path) -> Result<Connection, StoreError> {
+fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags_and_vfs(path, flags, UNLOCKED_VFS)
         .map_err(StoreError::cannot_open(path))?;
@@ -59,11 +59,7 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-fn copy_pages(
-    from: &Connection,
-    to: &mut Connection,
-    mut progress: impl FnMut(u64, u64),
-) -> Result<(), StoreError> {
+fn copy_pages(from: &Connection, to: &mut Connection, mut progress: impl FnMut(u64, u64)) -> Result<()> {
     let page_bytes: u64 = from.pragma_query_value(None, "page_size", |row| row.get(0))?;
     let page_copy = PageCopy::new(from, to)?;
     loop {
@@ -79,7 +75,7 @@ fn copy_pages(
 
 /// Whether that was the last step.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is the library's, and grows")]
-pub(super) fn is_done(step: StepResult) -> Result<bool, StoreError> {
+pub(super) fn is_done(step: StepResult) -> Result<bool> {
     match step {
         StepResult::Done => Ok(true),
         StepResult::More => Ok(false),
@@ -89,7 +85,7 @@ pub(super) fn is_done(step: StepResult) -> Result<bool, StoreError> {
 }
 
 /// Turns it into a single file, and makes it durable.
-fn close(to: Connection, path: &Path) -> Result<(), StoreError> {
+fn close(to: Connection, path: &Path) -> Result<()> {
     // The copied header says WAL mode.
     let mode: String = to.pragma_update_and_check(None, "journal_mode", "delete", |row| row.get(0))?;
     if mode != "delete" {

@@ -11,10 +11,10 @@ use super::log_files;
 use super::lost::lose_all;
 use super::restore;
 use super::{RestoreError, RestoreSummary};
-use crate::StoreError;
 use crate::sqlite::session::examine::{Depth, examine};
 use crate::sqlite::session::open::{check_files, companion, log_length};
 use crate::sqlite::store::SqliteStore;
+use crate::{Result, StoreError};
 use domain::values::timestamp::Timestamp;
 use sys::clock::Clock;
 use sys::failpoint;
@@ -80,7 +80,7 @@ impl IncomingBackup {
         Ok(RestoreSummary { jobs: self.jobs, lost: self.lost, kept })
     }
 
-    fn fetch(&self, file: &Path) -> Result<(), StoreError> {
+    fn fetch(&self, file: &Path) -> Result<()> {
         let mut from = File::open(file).map_err(StoreError::cannot_open(file))?;
         if !from.metadata().map_err(StoreError::cannot_open(file))?.is_file() {
             return Err(not_a_store(file, "is not a file"));
@@ -101,7 +101,7 @@ impl IncomingBackup {
     }
 
     /// Refuses a file that is not a queue, has a newer schema, or is damaged.
-    fn examine(&self, file: &Path) -> Result<(), StoreError> {
+    fn examine(&self, file: &Path) -> Result<()> {
         if self.copy.metadata().is_ok_and(|meta| meta.len() == 0) {
             return Err(not_a_store(file, "is empty"));
         }
@@ -121,7 +121,7 @@ impl IncomingBackup {
         Ok(())
     }
 
-    fn prepare(&mut self, clock: Arc<dyn Clock>, by: &str) -> Result<(), StoreError> {
+    fn prepare(&mut self, clock: Arc<dyn Clock>, by: &str) -> Result<()> {
         let store = SqliteStore::open(&self.copy, clock)?;
         self.lost = store.shared().transact("lose_running_attempts", |tx| lose_all(tx, by, &self.stamp))?;
         self.jobs = store.shared().count_jobs()?;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, params};
 
-use crate::StoreError;
+use crate::{Result, StoreError};
 use domain::log::parse_file_name;
 use sys::fs::{owner_only, sparse};
 
@@ -26,7 +26,7 @@ fn log_files(folder: &Path) -> Vec<(u64, DirEntry)> {
 }
 
 /// Stores the logs of the jobs that are in the backup. Newer logs belong to jobs that the backup does not contain.
-pub(super) fn store(to: &Connection, folder: &Path, mut progress: impl FnMut(u64)) -> Result<(), StoreError> {
+pub(super) fn store(to: &Connection, folder: &Path, mut progress: impl FnMut(u64)) -> Result<()> {
     to.execute_batch(
         "begin;
          create table log_files (name text not null, offset integer not null, content blob not null,
@@ -44,12 +44,7 @@ pub(super) fn store(to: &Connection, folder: &Path, mut progress: impl FnMut(u64
     Ok(to.execute_batch("commit")?)
 }
 
-fn store_file(
-    to: &Connection,
-    name: &str,
-    file: &File,
-    progress: &mut impl FnMut(u64),
-) -> Result<(), StoreError> {
+fn store_file(to: &Connection, name: &str, file: &File, progress: &mut impl FnMut(u64)) -> Result<()> {
     let mut insert =
         to.prepare_cached("insert into log_files (name, offset, content) values (?1, ?2, ?3)")?;
     let mut parts = sparse::Parts::of(file);
@@ -61,7 +56,7 @@ fn store_file(
 }
 
 /// Extracts the log files of a backup into an empty folder and drops the table, which a queue does not have.
-pub(super) fn extract(from: &Connection, folder: &Path) -> Result<(), StoreError> {
+pub(super) fn extract(from: &Connection, folder: &Path) -> Result<()> {
     if from.table_exists(None, "log_files")? {
         extract_files(from, folder)?;
         from.execute_batch("drop table log_files; pragma incremental_vacuum;")?;
@@ -69,7 +64,7 @@ pub(super) fn extract(from: &Connection, folder: &Path) -> Result<(), StoreError
     Ok(())
 }
 
-fn extract_files(from: &Connection, folder: &Path) -> Result<(), StoreError> {
+fn extract_files(from: &Connection, folder: &Path) -> Result<()> {
     let mut select = from.prepare("select name, offset, content from log_files order by name, offset")?;
     let mut rows = select.query([])?;
     let mut open: Option<(String, File)> = None;

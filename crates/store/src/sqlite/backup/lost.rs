@@ -6,11 +6,11 @@ use crate::rows::keys::WorkerSeq;
 use crate::rows::named;
 use crate::rows::tables::{events, workers};
 use crate::rows::tx::Tx;
-use crate::{StoreError, WorkerState};
+use crate::{Result, WorkerState};
 use domain::job::life::{LossContext, NO_BOOT};
 
 /// Takes back every lease and records the restore. Returns the number of leases.
-pub(super) fn lose_all(tx: &mut Tx<'_>, by: &str, stamp: &str) -> Result<u64, StoreError> {
+pub(super) fn lose_all(tx: &mut Tx<'_>, by: &str, stamp: &str) -> Result<u64> {
     let mut lost = 0;
     for worker_seq in clear_boot_ids(tx)? {
         for job in leases::held_by(tx, worker_seq)? {
@@ -24,7 +24,7 @@ pub(super) fn lose_all(tx: &mut Tx<'_>, by: &str, stamp: &str) -> Result<u64, St
 }
 
 /// Clears the boot id of every worker that has not stopped: see [`NO_BOOT`].
-fn clear_boot_ids(tx: &Tx<'_>) -> Result<Vec<WorkerSeq>, StoreError> {
+fn clear_boot_ids(tx: &Tx<'_>) -> Result<Vec<WorkerSeq>> {
     tx.values(
         "update workers set boot_id = :boot_id where state <> 'stopped' returning seq",
         named! { boot_id: NO_BOOT },

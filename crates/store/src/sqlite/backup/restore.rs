@@ -18,10 +18,10 @@ use super::copy::{copy, is_done};
 use super::incoming::IncomingBackup;
 use super::restored_logs;
 use super::{Backup, RestoreError};
-use crate::StoreError;
 use crate::sqlite::session::gate::{GATE_TIMEOUT, Gate};
 use crate::sqlite::session::migrate;
 use crate::sqlite::session::open::companion;
+use crate::{Result, StoreError};
 use sys::failpoint;
 use sys::fs::owner_only;
 
@@ -66,11 +66,7 @@ fn connect(database: &Path) -> Option<Connection> {
     is_ours.then_some(connection)
 }
 
-fn overwrite(
-    incoming: &IncomingBackup,
-    mut queue: Connection,
-    aside: &Path,
-) -> Result<Option<PathBuf>, StoreError> {
+fn overwrite(incoming: &IncomingBackup, mut queue: Connection, aside: &Path) -> Result<Option<PathBuf>> {
     let kept = keep_old(incoming, &queue, aside)?;
     failpoint::hit("restore.kept");
     let new = Connection::open(&incoming.copy)?;
@@ -84,11 +80,7 @@ fn overwrite(
 
 /// Keeps the old queue with its logs as a backup, unless it holds no jobs. A queue too damaged to be backed up is kept
 /// as a plain file copy.
-fn keep_old(
-    incoming: &IncomingBackup,
-    queue: &Connection,
-    aside: &Path,
-) -> Result<Option<PathBuf>, StoreError> {
+fn keep_old(incoming: &IncomingBackup, queue: &Connection, aside: &Path) -> Result<Option<PathBuf>> {
     let is_empty = queue.query_row("select not exists (select 1 from jobs)", [], |row| row.get(0));
     if is_empty.unwrap_or(false) {
         return Ok(None);
@@ -121,7 +113,7 @@ fn copy_raw(database: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// For a missing or unreadable queue.
-fn replace_file(incoming: &IncomingBackup, aside: &Path) -> Result<Option<PathBuf>, StoreError> {
+fn replace_file(incoming: &IncomingBackup, aside: &Path) -> Result<Option<PathBuf>> {
     let new = Connection::open(&incoming.copy)?;
     new.execute_batch("pragma journal_mode = wal;")?;
     new.query_row("pragma wal_checkpoint(truncate)", [], |_| Ok(()))?;

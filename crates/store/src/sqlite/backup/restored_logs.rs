@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use crate::StoreError;
 use crate::sqlite::session::open::companion;
+use crate::{Result, StoreError};
 use sys::failpoint;
 use sys::fs::owner_only;
 
@@ -32,7 +32,7 @@ pub(in crate::sqlite) fn any_staged(logs: &Path) -> bool {
 
 /// Moves staged log files into place if they belong to this queue, and deletes them otherwise. Must be called inside
 /// the gate.
-pub(in crate::sqlite) fn put_in_place(queue: &Connection, logs: &Path) -> Result<(), StoreError> {
+pub(in crate::sqlite) fn put_in_place(queue: &Connection, logs: &Path) -> Result<()> {
     for (staged, stamp) in all_staged(logs) {
         if belongs_to(queue, &stamp)? {
             replace(logs, &staged).map_err(StoreError::unavailable)?;
@@ -59,7 +59,7 @@ fn all_staged(logs: &Path) -> Vec<(PathBuf, String)> {
 }
 
 /// Whether this queue was committed by the restore with this stamp.
-fn belongs_to(queue: &Connection, stamp: &str) -> Result<bool, StoreError> {
+fn belongs_to(queue: &Connection, stamp: &str) -> Result<bool> {
     // Scans the table by primary key, which happens only after a kill.
     let mut select =
         queue.prepare("select 1 from events where id > 0 and event = 'restore' and detail = ?1 limit 1")?;

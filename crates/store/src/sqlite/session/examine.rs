@@ -8,7 +8,7 @@ use super::file_state::{retry_while_changing, retry_while_readonly};
 use super::migrate;
 use super::open::{check_kind, check_place, log_length};
 use super::{gate, read_only};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// How thorough the examination is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +39,12 @@ pub struct Examination {
 const MAX_PROBLEMS_LISTED: u32 = 20;
 
 /// Examines the database. A file that is missing, unreadable or not a queue is an error; a damaged one is not.
-pub fn examine(path: &Path, depth: Depth) -> Result<Examination, StoreError> {
+pub fn examine(path: &Path, depth: Depth) -> Result<Examination> {
     retry_while_changing(|| try_examine(path, depth))
 }
 
 /// `None` if damage was found while another process was writing, so that it may be spurious.
-fn try_examine(path: &Path, depth: Depth) -> Result<Option<Result<Examination, StoreError>>, StoreError> {
+fn try_examine(path: &Path, depth: Depth) -> Result<Option<Result<Examination>>> {
     check_place(path)?;
     let meta = path.metadata().map_err(StoreError::cannot_open(path))?;
     check_kind(path, &meta, meta.len() == 0 && gate::is_initialized(path))?;
@@ -54,7 +54,7 @@ fn try_examine(path: &Path, depth: Depth) -> Result<Option<Result<Examination, S
     Ok((is_sound || !opened.has_changed()).then_some(found))
 }
 
-fn examine_with(connection: &Connection, path: &Path, depth: Depth) -> Result<Examination, StoreError> {
+fn examine_with(connection: &Connection, path: &Path, depth: Depth) -> Result<Examination> {
     let schema = migrate::schema(connection, path)?;
     Ok(Examination {
         library: rusqlite::version(),
@@ -71,7 +71,7 @@ fn version(schema: i64) -> u32 {
 }
 
 /// Damage may make a check itself fail; the error is then the finding. A refused write is not damage.
-fn damage(connection: &Connection, depth: Depth) -> Result<Vec<String>, StoreError> {
+fn damage(connection: &Connection, depth: Depth) -> Result<Vec<String>> {
     let checks: &[Check] = match depth {
         Depth::Quick => &[quick_check],
         Depth::Full => &[integrity_check, foreign_key_check],

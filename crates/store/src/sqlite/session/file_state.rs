@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::open::companion;
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// How often to read files that keep changing. A writer leaves the files that make the next read take locks, so the
 /// second try should succeed.
@@ -33,9 +33,7 @@ impl FileState {
 }
 
 /// Reads until the files did not change during a read; `None` means that they did.
-pub(crate) fn retry_while_changing<T>(
-    mut read: impl FnMut() -> Result<Option<Result<T, StoreError>>, StoreError>,
-) -> Result<T, StoreError> {
+pub(crate) fn retry_while_changing<T>(mut read: impl FnMut() -> Result<Option<Result<T>>>) -> Result<T> {
     for _ in 0..MAX_CHANGING_READS {
         if let Some(found) = read()? {
             return found;
@@ -49,9 +47,7 @@ const MAX_READONLY_READS: u32 = 20;
 
 /// Retries `SQLITE_READONLY` while another process rewrites the WAL-index header. SQLite then takes the index for one
 /// that needs recovery, which a reader may not do, and reports a read-only database.
-pub(crate) fn retry_while_readonly<T>(
-    mut read: impl FnMut() -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+pub(crate) fn retry_while_readonly<T>(mut read: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 1..MAX_READONLY_READS {
         match read() {
             Err(StoreError::ReadOnly) => std::thread::yield_now(),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::open::companion;
-use crate::StoreError;
+use crate::{Result, StoreError};
 use sys::fs::lock::TimedLock;
 use sys::fs::{owner_only, ownership};
 use sys::process;
@@ -38,7 +38,7 @@ pub(crate) struct GateGuard<'a> {
 }
 
 impl Gate {
-    pub(crate) fn open(database: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn open(database: &Path) -> Result<Self> {
         let path = path(database);
         let opened = owner_only::open_file(&path).and_then(|file| Ok((file.metadata()?, file)));
         let (meta, file) = opened.map_err(StoreError::cannot_open(&path))?;
@@ -62,7 +62,7 @@ impl Gate {
         process::holder_of(&self.path)
     }
 
-    pub(crate) fn enter(&self, timeout: Duration) -> Result<GateGuard<'_>, StoreError> {
+    pub(crate) fn enter(&self, timeout: Duration) -> Result<GateGuard<'_>> {
         let lock = self.lock.as_ref().ok_or(StoreError::ReadOnly)?;
         let entered = lock.take_within(timeout);
         if entered.map_err(StoreError::unavailable)? {

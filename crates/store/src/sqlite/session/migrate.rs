@@ -12,7 +12,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::gate::{GATE_TIMEOUT, Gate};
-use crate::StoreError;
+use crate::{Result, StoreError};
 use sys::failpoint;
 use sys::fs::owner_only;
 
@@ -52,7 +52,7 @@ const APPLICATION_ID: i64 = 0x5175_6575;
 const DEVELOPMENT_APPLICATION_ID: i64 = 0x5175_6563;
 
 /// Safe with concurrent processes: one migrates, the others find it done.
-pub(crate) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path) -> Result<(), StoreError> {
+pub(crate) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path) -> Result<()> {
     if !is_current(connection, path)? {
         let _guard = gate.enter(GATE_TIMEOUT)?;
         if !is_current(connection, path)? {
@@ -74,7 +74,7 @@ fn make_durable(gate: &Gate, path: &Path) -> io::Result<()> {
     gate.mark_initialized()
 }
 
-fn migrate(connection: &Connection) -> Result<(), StoreError> {
+fn migrate(connection: &Connection) -> Result<()> {
     if version(connection)? == 0 {
         // These properties of the file must be set before its first table. A commit of one job changes a handful of
         // pages, each written whole: half the default page size syncs sooner, and costs bulk inserts little.
@@ -92,7 +92,7 @@ fn migrate(connection: &Connection) -> Result<(), StoreError> {
     Ok(ended?)
 }
 
-fn apply(connection: &Connection) -> Result<(), StoreError> {
+fn apply(connection: &Connection) -> Result<()> {
     let from = usize::try_from(version(connection)?).unwrap_or(0);
     let migrations = MIGRATIONS.into_iter().chain(added_migrations().iter().map(String::as_str));
     for migration in migrations.skip(from) {
@@ -104,7 +104,7 @@ fn apply(connection: &Connection) -> Result<(), StoreError> {
 }
 
 /// Whether the schema is current. A file that is not a queue, or has a newer schema, is refused.
-fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> {
+fn is_current(connection: &Connection, path: &Path) -> Result<bool> {
     // The common case, without reading tables. Both values are written by one commit and never unset.
     let newest = newest_version();
     if version(connection)? == newest && application(connection)? == APPLICATION_ID {
@@ -119,14 +119,14 @@ fn is_current(connection: &Connection, path: &Path) -> Result<bool, StoreError> 
 
 /// Checked in every write transaction: a newer program may have migrated the schema since this process opened it, and a
 /// write by this program could then be incomplete.
-pub(crate) fn refuse_newer(connection: &Connection) -> Result<(), StoreError> {
+pub(crate) fn refuse_newer(connection: &Connection) -> Result<()> {
     let found = connection.prepare_cached("pragma user_version")?.query_row([], |row| row.get(0))?;
     let known = newest_version();
     if found > known { Err(StoreError::TooNew { found, known }) } else { Ok(()) }
 }
 
 /// The schema version, 0 for an empty database. A file that is not a queue is refused.
-pub(crate) fn schema(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
+pub(crate) fn schema(connection: &Connection, path: &Path) -> Result<i64> {
     let identity = FileIdentity::read(connection)?;
     // An empty database may become a queue.
     let is_blank = identity.application == 0 && identity.version == 0 && identity.tables == 0;
@@ -150,7 +150,7 @@ struct FileIdentity {
 
 impl FileIdentity {
     /// Reads all in one snapshot: between two, another process may have turned the database into a queue.
-    fn read(connection: &Connection) -> Result<Self, StoreError> {
+    fn read(connection: &Connection) -> Result<Self> {
         let view = connection.unchecked_transaction()?;
         Ok(Self {
             application: application(&view)?,
@@ -160,14 +160,14 @@ impl FileIdentity {
     }
 }
 
-fn application(connection: &Connection) -> Result<i64, StoreError> {
+fn application(connection: &Connection) -> Result<i64> {
     pragma(connection, "pragma application_id")
 }
 
-fn version(connection: &Connection) -> Result<i64, StoreError> {
+fn version(connection: &Connection) -> Result<i64> {
     pragma(connection, "pragma user_version")
 }
 
-fn pragma(connection: &Connection, sql: &str) -> Result<i64, StoreError> {
+fn pragma(connection: &Connection, sql: &str) -> Result<i64> {
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
 }

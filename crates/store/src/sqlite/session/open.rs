@@ -14,8 +14,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::file_state::FileState;
 use super::gate::{GATE_TIMEOUT, Gate};
 use super::migrate;
-use crate::StoreError;
 use crate::rows::jobs::environments::CachedEnvironment;
+use crate::{Result, StoreError};
 use domain::settings::Durability;
 use sys::fs::{disk, owner_only, ownership};
 use sys::guards;
@@ -76,7 +76,7 @@ impl OpenDatabase {
         }
     }
 
-    pub(crate) fn set_durability(&self, durability: Durability) -> Result<(), StoreError> {
+    pub(crate) fn set_durability(&self, durability: Durability) -> Result<()> {
         if self.durability.get() != durability && !guards::is_off(Guard::Durability) {
             self.connection.pragma_update(None, "synchronous", durability.name())?;
             self.durability.set(durability);
@@ -85,7 +85,7 @@ impl OpenDatabase {
     }
 
     /// Bounds lock waits to what a worker with this lease can afford.
-    pub(crate) fn limit_lock_timeout(&self, lease: Duration) -> Result<(), StoreError> {
+    pub(crate) fn limit_lock_timeout(&self, lease: Duration) -> Result<()> {
         self.gate.disable_stop_deferral();
         let lock_timeout = (lease / LOCK_TIMEOUTS_PER_LEASE).clamp(MIN_LOCK_TIMEOUT, GATE_TIMEOUT);
         if self.lock_timeout.replace(lock_timeout) != lock_timeout {
@@ -96,7 +96,7 @@ impl OpenDatabase {
 
     /// Makes durable what readers may already see. A commit whose process was killed before its sync is visible to the
     /// next process that opens the store, but a power cut would lose it.
-    pub(crate) fn sync_log(&self) -> Result<(), StoreError> {
+    pub(crate) fn sync_log(&self) -> Result<()> {
         if self.durability.get() != Durability::Full || guards::is_off(Guard::Durability) {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl OpenDatabase {
     }
 }
 
-pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
+pub(crate) fn open(path: &Path) -> Result<OpenDatabase> {
     check_place(path)?;
     let found = inspect_files(path)?;
     let gate = Gate::open(path)?;
@@ -144,7 +144,7 @@ pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
 }
 
 /// Refuses a library or a filesystem that is unsafe for a queue.
-pub(crate) fn check_place(path: &Path) -> Result<(), StoreError> {
+pub(crate) fn check_place(path: &Path) -> Result<()> {
     if rusqlite::version_number() < NEEDED_LIBRARY.0 {
         let (found, needed) = (rusqlite::version(), NEEDED_LIBRARY.1);
         return Err(StoreError::Obstacle {
@@ -178,12 +178,12 @@ struct FoundFiles {
 }
 
 /// Refuses files that other users own or can change, and a folder in which they could place files.
-pub fn check_files(path: &Path) -> Result<(), StoreError> {
+pub fn check_files(path: &Path) -> Result<()> {
     inspect_files(path).map(drop)
 }
 
 /// As `check_files`. SQLite opens the files by name, so no other user may be able to replace them.
-fn inspect_files(path: &Path) -> Result<FoundFiles, StoreError> {
+fn inspect_files(path: &Path) -> Result<FoundFiles> {
     let folder = owner_only::folder_of(path);
     ownership::check_trusted(folder, &folder.metadata().map_err(StoreError::cannot_open(path))?)?;
     let inspect = |path: &Path| match path.symlink_metadata() {
@@ -203,7 +203,7 @@ fn inspect_files(path: &Path) -> Result<FoundFiles, StoreError> {
 }
 
 /// Creates the file if it is missing, and refuses one that cannot be a queue before SQLite touches it.
-fn ensure_file(path: &Path, found: Option<&Metadata>, gate: &Gate) -> Result<(), StoreError> {
+fn ensure_file(path: &Path, found: Option<&Metadata>, gate: &Gate) -> Result<()> {
     match found {
         Some(meta) => {
             let is_lost = meta.len() == 0 && gate.is_initialized().map_err(StoreError::cannot_open(path))?;
@@ -215,7 +215,7 @@ fn ensure_file(path: &Path, found: Option<&Metadata>, gate: &Gate) -> Result<(),
 
 /// Refuses a file that cannot be a queue, including an empty one if a queue `is_lost`. The emptiness is checked again,
 /// because another process may be creating the queue: the gate records it after the file has content.
-pub(crate) fn check_kind(path: &Path, meta: &Metadata, is_lost: bool) -> Result<(), StoreError> {
+pub(crate) fn check_kind(path: &Path, meta: &Metadata, is_lost: bool) -> Result<()> {
     let not_a_store = |problem| Err(StoreError::NotAStore { path: path.to_owned(), problem });
     if !meta.is_file() {
         return not_a_store("is not a file");
@@ -245,7 +245,7 @@ pub(crate) fn log_length(database: &Path) -> u64 {
     companion(database, "-wal").metadata().map_or(0, |meta| meta.len())
 }
 
-fn configure(connection: &mut Connection) -> Result<Arc<AtomicI32>, StoreError> {
+fn configure(connection: &mut Connection) -> Result<Arc<AtomicI32>> {
     connection.busy_timeout(GATE_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
     // Plans must not depend on bound values. Otherwise statements on tables with partial indexes are recompiled at each

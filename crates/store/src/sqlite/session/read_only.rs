@@ -26,7 +26,7 @@ use super::file_state::{FileState, retry_while_changing, retry_while_readonly};
 use super::gate::{GATE_TIMEOUT, Gate};
 use super::migrate;
 use super::open::{OpenDatabase, companion, log_length};
-use crate::StoreError;
+use crate::{Result, StoreError};
 use sys::last_error;
 
 /// Which files lie next to the database.
@@ -57,7 +57,7 @@ impl WalFiles {
 }
 
 /// Opens a queue with the current schema for reading.
-pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
+pub(crate) fn open(path: &Path) -> Result<OpenDatabase> {
     retry_while_changing(|| {
         let opened = connect(path)?;
         let checked = check_schema(&opened.connection, path);
@@ -65,7 +65,7 @@ pub(crate) fn open(path: &Path) -> Result<OpenDatabase, StoreError> {
     })
 }
 
-fn check_schema(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+fn check_schema(connection: &Connection, path: &Path) -> Result<()> {
     let known = migrate::newest_version();
     match retry_while_readonly(|| migrate::schema(connection, path))? {
         found if found == known => Ok(()),
@@ -76,7 +76,7 @@ fn check_schema(connection: &Connection, path: &Path) -> Result<(), StoreError> 
 }
 
 /// Opens any database, with a connection that changes nothing.
-pub(crate) fn connect(path: &Path) -> Result<OpenDatabase, StoreError> {
+pub(crate) fn connect(path: &Path) -> Result<OpenDatabase> {
     let state = FileState::of(path);
     let files = WalFiles::of(path);
     let address = address(path, files).map_err(StoreError::cannot_open(path))?;

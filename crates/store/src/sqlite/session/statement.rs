@@ -3,7 +3,7 @@
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection};
 
-use crate::StoreError;
+use crate::Result;
 use crate::rows::sql::{Columns, Params, Row, Sql};
 use crate::rows::value::Value;
 
@@ -12,8 +12,8 @@ impl Sql for Connection {
         &self,
         sql: &str,
         params: Params<'_>,
-        each: &mut dyn FnMut(&Row<'_>) -> Result<bool, StoreError>,
-    ) -> Result<(), StoreError> {
+        each: &mut dyn FnMut(&Row<'_>) -> Result<bool>,
+    ) -> Result<()> {
         let mut statement = bound(self, sql, params)?;
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
@@ -24,16 +24,12 @@ impl Sql for Connection {
         Ok(())
     }
 
-    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, StoreError> {
+    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize> {
         Ok(bound(self, sql, params)?.raw_execute()?)
     }
 }
 
-fn bound<'c>(
-    connection: &'c Connection,
-    sql: &str,
-    params: Params<'_>,
-) -> Result<CachedStatement<'c>, StoreError> {
+fn bound<'c>(connection: &'c Connection, sql: &str, params: Params<'_>) -> Result<CachedStatement<'c>> {
     let mut statement = connection.prepare_cached(sql)?;
     let count = match params {
         Params::Positional(values) => {
@@ -68,11 +64,11 @@ impl ToSql for Value<'_> {
 }
 
 impl Columns for rusqlite::Row<'_> {
-    fn index(&self, name: &str) -> Result<usize, StoreError> {
+    fn index(&self, name: &str) -> Result<usize> {
         Ok(self.as_ref().column_index(name)?)
     }
 
-    fn value(&self, index: usize) -> Result<Value<'_>, StoreError> {
+    fn value(&self, index: usize) -> Result<Value<'_>> {
         Ok(match self.get_ref(index)? {
             ValueRef::Null => Value::Null,
             ValueRef::Integer(number) => Value::Integer(number),

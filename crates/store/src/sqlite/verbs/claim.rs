@@ -15,7 +15,7 @@ use crate::rows::tables::{queues, rates, settings, workers};
 use crate::rows::tx::Tx;
 use crate::rows::views::capacity;
 use crate::rows::{Row, params};
-use crate::{Claim, LeaseRef, ServedJobs, StoreError};
+use crate::{Claim, LeaseRef, Result, ServedJobs};
 use domain::job::LatestAttempt;
 use domain::job::life::{Event, Life, Refusal, transition};
 use domain::plan::capacity::Capacity;
@@ -38,7 +38,7 @@ pub(crate) fn claim(
     worker_seq: WorkerSeq,
     want: usize,
     want_limited: usize,
-) -> Result<ClaimResult, StoreError> {
+) -> Result<ClaimResult> {
     if want == 0 {
         return Ok(ClaimResult::default());
     }
@@ -82,7 +82,7 @@ struct Head {
 }
 
 /// The first jobs of all queues together: merges the queues with capacity, each of which is in claim order.
-fn next_of_all(tx: &Tx<'_>, capacity: &mut Capacity<QueueKey>, want: usize) -> Result<Vec<Head>, StoreError> {
+fn next_of_all(tx: &Tx<'_>, capacity: &mut Capacity<QueueKey>, want: usize) -> Result<Vec<Head>> {
     let mut feeds = BinaryHeap::new();
     for queue_id in ready::queues_with_ready(tx)? {
         let available = capacity.left(queue_id, || capacity::of_queue(tx, queue_id))?;
@@ -125,7 +125,7 @@ struct QueueFeed {
 }
 
 impl QueueFeed {
-    fn refill(&mut self, tx: &Tx<'_>, count: usize) -> Result<(), StoreError> {
+    fn refill(&mut self, tx: &Tx<'_>, count: usize) -> Result<()> {
         let count = count.min(self.limit - self.taken);
         self.heads = first_of(tx, self.queue_id, self.taken, count)?;
         self.taken += self.heads.len();
@@ -153,7 +153,7 @@ fn next_in_order(
     capacity: &mut Capacity<QueueKey>,
     served: &[QueueName],
     want: usize,
-) -> Result<Vec<Head>, StoreError> {
+) -> Result<Vec<Head>> {
     let mut next = Vec::new();
     let mut limited_left = capacity.limited_left;
     for name in served {
@@ -176,11 +176,7 @@ fn next_in_order(
 }
 
 /// This one job, if it is ready and its queue has capacity.
-fn single_job(
-    tx: &Tx<'_>,
-    capacity: &mut Capacity<QueueKey>,
-    id: &JobId,
-) -> Result<Option<Head>, StoreError> {
+fn single_job(tx: &Tx<'_>, capacity: &mut Capacity<QueueKey>, id: &JobId) -> Result<Option<Head>> {
     // By the unique index of job ids and the primary key of `ready`.
     let head = tx.first(
         "select r.priority, r.due_at, r.seq, r.queue_id
@@ -198,7 +194,7 @@ fn single_job(
     }
 }
 
-fn first_of(tx: &Tx<'_>, queue_id: QueueKey, skip: usize, count: usize) -> Result<Vec<Head>, StoreError> {
+fn first_of(tx: &Tx<'_>, queue_id: QueueKey, skip: usize, count: usize) -> Result<Vec<Head>> {
     // In the order of the primary key of `ready`.
     tx.all(
         "select priority, due_at, seq from ready where queue_id = ?1
@@ -208,17 +204,12 @@ fn first_of(tx: &Tx<'_>, queue_id: QueueKey, skip: usize, count: usize) -> Resul
     )
 }
 
-fn read_head(row: &Row<'_>, queue_id: QueueKey) -> Result<Head, StoreError> {
+fn read_head(row: &Row<'_>, queue_id: QueueKey) -> Result<Head> {
     Ok(Head { priority: Reverse(row.get(0)?), due_at: row.get(1)?, seq: row.get(2)?, queue_id })
 }
 
 /// `None` if the job is not due, because the clock was set back since it was made ready: then it is postponed.
-fn take(
-    tx: &mut Tx<'_>,
-    head: &Head,
-    worker: &WorkerId,
-    until: Timestamp,
-) -> Result<Option<Claim>, StoreError> {
+fn take(tx: &mut Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result<Option<Claim>> {
     let job = row::by_seq(tx, head.seq)?;
     let event = Event::Claim { worker: worker.clone(), until };
     let policy = settings::policy(tx, &job)?;
@@ -247,7 +238,7 @@ fn read_claim(
     job: &JobRow,
     life: &Life,
     lease_until: Timestamp,
-) -> Result<Claim, StoreError> {
+) -> Result<Claim> {
     let environment_id: Option<EnvironmentKey> = row.get(3)?;
     Ok(Claim {
         lease: LeaseRef { job: job.id.clone(), attempt: life.attempts },

@@ -6,14 +6,11 @@ use crate::rows::jobs::{dependencies, ready};
 use crate::rows::tables::workers;
 use crate::rows::tx::Tx;
 use crate::rows::verbs::settle;
-use crate::{Exchange, ExchangeResult, ServedJobs, StoreError};
+use crate::{Exchange, ExchangeResult, Result, ServedJobs};
 
 /// `None` if more jobs are due than one transaction should promote: the promoted ones stay, and the next transaction
 /// does the rest, so that nothing is claimed out of order.
-pub(crate) fn exchange(
-    tx: &mut Tx<'_>,
-    exchange: &Exchange<'_>,
-) -> Result<Option<ExchangeResult>, StoreError> {
+pub(crate) fn exchange(tx: &mut Tx<'_>, exchange: &Exchange<'_>) -> Result<Option<ExchangeResult>> {
     dependencies::resume_pending_unblocks(tx)?;
     if !ready::promote(tx)? {
         return Ok(None);
