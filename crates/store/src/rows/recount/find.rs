@@ -1,5 +1,9 @@
 //! Finding derived data that disagrees with the jobs. Every table is read once.
 
+use std::collections::{BTreeMap, HashMap};
+
+use crate::rows::jobs::row;
+use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, params, read};
@@ -9,20 +13,24 @@ use domain::job::options::JobOptions;
 use domain::job::unique::UniqueFor;
 
 pub(crate) fn find(tx: &Tx<'_>) -> Result<Vec<Contradiction>> {
-    let mut found = Vec::new();
-    for (sql, read) in CHECKS {
-        found.extend(tx.all(sql, params![], |row| {
-            Ok(Contradiction { derived: read(row)?, message: row.get("message")? })
-        })?);
-    }
-    found.extend(missing_keys(tx)?);
-    Ok(found)
+    // Repairs are made in this order: a wrong link is deleted before links are counted.
+    Ok([run(tx, &CHECKS)?, waits(tx)?, run(tx, &LATER_CHECKS)?, missing_keys(tx)?].concat())
 }
 
 /// A statement that finds contradictions, each with its `message`, and how to read what disagrees.
 type Check = (&'static str, fn(&Row<'_>) -> Result<DerivedData>);
 
-const CHECKS: [Check; 13] = [
+fn run(tx: &Tx<'_>, checks: &[Check]) -> Result<Vec<Contradiction>> {
+    let mut found = Vec::new();
+    for (sql, read) in checks {
+        found.extend(tx.all(sql, params![], |row| {
+            Ok(Contradiction { derived: read(row)?, message: row.get("message")? })
+        })?);
+    }
+    Ok(found)
+}
+
+const CHECKS: [Check; 8] = [
     // The jobs by index jobs_by_queue alone.
     (
         "select queue_id, 'a queue has ' || sum(jobs) || ' ' || state || ' jobs, but ' || sum(counted)
@@ -97,17 +105,10 @@ const CHECKS: [Check; 13] = [
                 where j.depends_on is not null)",
         |row| Ok(read!(row, DerivedData::Link { parent_seq, child_seq })),
     ),
-    // A job is blocked by as many jobs as it waits for. There is no index by child: all rows are read.
-    (
-        "select j.seq, 'job `' || j.id || '` is blocked by ' || w.blocked_by || ', but has ' || w.links
-                       || ' links to jobs that it waits for' as message
-         from (select seq, sum(blocked_by) as blocked_by, sum(links) as links
-               from (select seq, blocked_by, 0 as links from jobs where blocked_by > 0
-                     union all select child_seq, 0, 1 from dependencies where blocks = 1) b
-               group by seq having sum(blocked_by) <> sum(links)) w
-              cross join jobs j on j.seq = w.seq",
-        |row| Ok(read!(row, DerivedData::Blocked { seq })),
-    ),
+];
+
+/// The checks that follow that of the links of waiting jobs.
+const LATER_CHECKS: [Check; 4] = [
     (
         "select distinct p.seq as parent_seq,
                 'job `' || p.id || '` is finished, but its dependents would never be unblocked' as message
@@ -140,6 +141,35 @@ const CHECKS: [Check; 13] = [
         |row| Ok(read!(row, DerivedData::StrayKey { key })),
     ),
 ];
+
+/// A job is blocked by as many jobs as it waits for.
+fn waits(tx: &Tx<'_>) -> Result<Vec<Contradiction>> {
+    // There is no index by child: all rows are read. SQLite would sort them, which takes longer than this map.
+    let children: Vec<JobSeq> =
+        tx.values("select child_seq from dependencies where blocks = 1", params![])?;
+    // The stored number and that of the links, by job.
+    let mut waits: HashMap<JobSeq, (i64, i64)> = HashMap::new();
+    for child in children {
+        waits.entry(child).or_default().1 += 1;
+    }
+    // By index jobs_blocked.
+    tx.all("select seq, blocked_by from jobs where blocked_by > 0", params![], |row| {
+        waits.entry(row.get("seq")?).or_default().0 = row.get("blocked_by")?;
+        Ok(())
+    })?;
+    waits.retain(|_, (blocked_by, links)| blocked_by != links);
+    let wrong: BTreeMap<JobSeq, (i64, i64)> = waits.into_iter().collect();
+    let mut found = Vec::new();
+    for (seq, (blocked_by, links)) in wrong {
+        if let Some(id) = row::id(tx, seq)? {
+            let message = format!(
+                "job `{id}` is blocked by {blocked_by}, but has {links} links to jobs that it waits for"
+            );
+            found.push(Contradiction { derived: DerivedData::Blocked { seq }, message });
+        }
+    }
+    Ok(found)
+}
 
 /// Jobs that should hold their unique key, but do not.
 fn missing_keys(tx: &Tx<'_>) -> Result<Vec<Contradiction>> {
