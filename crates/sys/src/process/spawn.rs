@@ -102,15 +102,10 @@ pub fn spawn(spawn: &Spawn<'_>) -> io::Result<ChildProcess> {
     }
     descriptors.extend_from_slice(spawn.descriptors);
     let mut orders = Orders {
-        program: spawn.program,
+        spawn,
         argv: &argv,
         envp: &envp,
-        cwd: spawn.cwd,
-        scope: spawn.scope,
         descriptors: &descriptors,
-        group: spawn.group,
-        pid_record: spawn.pid_record,
-        nice: spawn.limits.nice,
         open_files: open_files(&spawn.limits),
         failure: None,
     };
@@ -172,7 +167,8 @@ fn start(orders: &mut Orders<'_>) -> io::Result<ChildProcess> {
 fn start_error(orders: &Orders<'_>, error: io::Error) -> io::Error {
     match Errno::from_io_error(&error) {
         Some(errno)
-            if orders.group.is_some() && ![Errno::AGAIN, Errno::NOMEM, Errno::MFILE].contains(&errno) =>
+            if orders.spawn.group.is_some()
+                && ![Errno::AGAIN, Errno::NOMEM, Errno::MFILE].contains(&errno) =>
         {
             io::Error::other(GroupError(errno))
         }

@@ -11,10 +11,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 
-use super::ProcessScope;
 use super::clone3;
-use super::pid_record::PidRecord;
 use super::stack::Stack;
+use super::{ProcessScope, Spawn};
 use crate::process::rlimit::OpenFiles;
 use crate::signal::set::SignalSet;
 
@@ -27,17 +26,11 @@ const FAILED: c_int = 127;
 /// The orders of the new process. It reports a failure in the same memory.
 #[derive(Debug)]
 pub(super) struct Orders<'a> {
-    pub(super) program: &'a CStr,
+    pub(super) spawn: &'a Spawn<'a>,
     pub(super) argv: &'a Pointers<'a>,
     pub(super) envp: &'a Pointers<'a>,
-    pub(super) cwd: Option<&'a CStr>,
-    pub(super) scope: ProcessScope,
-    /// Our descriptors and their numbers in the program.
+    /// Our descriptors and their numbers in the program, with standard input.
     pub(super) descriptors: &'a [(BorrowedFd<'a>, RawFd)],
-    /// The directory of the control group to start in.
-    pub(super) group: Option<BorrowedFd<'a>>,
-    pub(super) pid_record: Option<PidRecord<'a>>,
-    pub(super) nice: Option<c_int>,
     pub(super) open_files: Option<OpenFiles>,
     /// Why the program was not executed.
     pub(super) failure: Option<(Step, Errno)>,
@@ -77,7 +70,7 @@ pub(super) unsafe fn clone(orders: &mut Orders<'_>) -> io::Result<(libc::pid_t, 
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
     let mut handle: RawFd = -1;
     let pid = Stack::with(|stack| {
-        let group = orders.group;
+        let group = orders.spawn.group;
         let orders = std::ptr::from_mut(orders).cast::<c_void>();
         if let Some(group) = group {
             let arguments = clone3::Arguments::new(flags, &mut handle, stack, group);
@@ -131,20 +124,20 @@ impl Orders<'_> {
     unsafe fn arrange(&self) -> Result<(), Errno> {
         // SAFETY: neither call takes a pointer. They move this process out of its session or group.
         check(unsafe {
-            match self.scope {
+            match self.spawn.scope {
                 ProcessScope::Session => libc::setsid(),
                 ProcessScope::Group => libc::setpgid(0, 0),
             }
         })?;
         // Before the descriptors, because its own may have a number that another one is given.
-        if let Some(record) = &self.pid_record {
+        if let Some(record) = &self.spawn.pid_record {
             record.write();
         }
         for (ours, number) in self.descriptors {
             // SAFETY: the caller promises that this is the new process.
             unsafe { give(*ours, *number) }?;
         }
-        if let Some(cwd) = self.cwd {
+        if let Some(cwd) = self.spawn.cwd {
             // SAFETY: a `CStr` points to a string that ends with a NUL.
             check(unsafe { libc::chdir(cwd.as_ptr()) })?;
         }
@@ -157,7 +150,7 @@ impl Orders<'_> {
 
     /// Last, because a limit of open files also applies to the steps before it.
     fn limit(&self) -> Result<(), (Step, Errno)> {
-        if let Some(nice) = self.nice {
+        if let Some(nice) = self.spawn.limits.nice {
             // SAFETY: takes no pointer; 0 means the calling process.
             let result = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) };
             check(result).map_err(|error| (Step::Nice(nice), error))?;
@@ -176,7 +169,7 @@ impl Orders<'_> {
         let (argv, envp) = (self.argv.list.as_ptr(), self.envp.list.as_ptr());
         // SAFETY: `Pointers` ends each list with a null pointer and borrows its strings, which end with a NUL, as the
         // program's path does.
-        check(unsafe { libc::execve(self.program.as_ptr(), argv, envp) })?;
+        check(unsafe { libc::execve(self.spawn.program.as_ptr(), argv, envp) })?;
         Err(Errno::NOEXEC)
     }
 }
