@@ -5,32 +5,6 @@ use std::path::Path;
 
 use rustix::fs::{statfs, statvfs};
 
-/// Network filesystems, by the magic number that the kernel reports.
-const NETWORK: [(u64, &str); 7] = [
-    (0x6969, "NFS"),
-    (0xFF53_4D42, "CIFS"),
-    (0xFE53_4D42, "SMB"),
-    (0x517B, "SMB"),
-    (0x0102_1997, "9p"),
-    (0x5346_414F, "AFS"),
-    (0x00C3_6400, "Ceph"),
-];
-
-/// Filesystems in memory.
-const MEMORY: [(u64, &str); 2] = [(0x0102_1994, "tmpfs"), (0x8584_58F6, "ramfs")];
-/// A read-only lower layer with a writable one on top: the filesystem of containers.
-const OVERLAY: u64 = 0x794C_7630;
-/// A filesystem that a program implements.
-const FUSE: u64 = 0x6573_5546;
-const DISK: [(u64, &str); 6] = [
-    (0xEF53, "ext4"),
-    (0x9123_683E, "btrfs"),
-    (0x5846_5342, "XFS"),
-    (0x2FC1_2FC1, "ZFS"),
-    (0xF2F5_2010, "F2FS"),
-    (0xCA45_1A4E, "bcachefs"),
-];
-
 /// The type of a filesystem, as far as it matters to a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filesystem {
@@ -38,14 +12,35 @@ pub enum Filesystem {
     Network(&'static str),
     /// Lost on reboot.
     Memory(&'static str),
-    /// Lost with its container.
+    /// The filesystem of containers, a writable layer on a read-only one: lost with its container.
     Overlay,
-    /// As reliable as the program that implements it.
+    /// A program implements it: as reliable as that program.
     Fuse,
     Disk(&'static str),
     /// With its magic number.
     Unknown(u64),
 }
+
+/// Filesystems by the magic number that the kernel reports.
+const KNOWN: [(u64, Filesystem); 17] = [
+    (0x6969, Filesystem::Network("NFS")),
+    (0xFF53_4D42, Filesystem::Network("CIFS")),
+    (0xFE53_4D42, Filesystem::Network("SMB")),
+    (0x517B, Filesystem::Network("SMB")),
+    (0x0102_1997, Filesystem::Network("9p")),
+    (0x5346_414F, Filesystem::Network("AFS")),
+    (0x00C3_6400, Filesystem::Network("Ceph")),
+    (0x0102_1994, Filesystem::Memory("tmpfs")),
+    (0x8584_58F6, Filesystem::Memory("ramfs")),
+    (0x794C_7630, Filesystem::Overlay),
+    (0x6573_5546, Filesystem::Fuse),
+    (0xEF53, Filesystem::Disk("ext4")),
+    (0x9123_683E, Filesystem::Disk("btrfs")),
+    (0x5846_5342, Filesystem::Disk("XFS")),
+    (0x2FC1_2FC1, Filesystem::Disk("ZFS")),
+    (0xF2F5_2010, Filesystem::Disk("F2FS")),
+    (0xCA45_1A4E, Filesystem::Disk("bcachefs")),
+];
 
 impl Filesystem {
     pub fn of(path: &Path) -> io::Result<Self> {
@@ -55,35 +50,17 @@ impl Filesystem {
     }
 
     fn from_magic(magic: u64) -> Self {
-        let name_in = |table: &[(u64, &'static str)]| {
-            table.iter().find(|(known, _)| *known == magic).map(|(_, name)| *name)
-        };
-        if let Some(name) = name_in(&NETWORK) {
-            Self::Network(name)
-        } else if let Some(name) = name_in(&MEMORY) {
-            Self::Memory(name)
-        } else if let Some(name) = name_in(&DISK) {
-            Self::Disk(name)
-        } else {
-            match magic {
-                OVERLAY => Self::Overlay,
-                FUSE => Self::Fuse,
-                _ => Self::Unknown(magic),
-            }
-        }
+        let known = KNOWN.iter().find(|(known, _)| *known == magic);
+        known.map_or(Self::Unknown(magic), |(_, filesystem)| *filesystem)
     }
 }
 
 /// The name of the network filesystem that `path` is on, if any.
 pub fn network_filesystem(path: &Path) -> io::Result<Option<&'static str>> {
-    Ok(match Filesystem::of(path)? {
-        Filesystem::Network(name) => Some(name),
-        Filesystem::Memory(_)
-        | Filesystem::Overlay
-        | Filesystem::Fuse
-        | Filesystem::Disk(_)
-        | Filesystem::Unknown(_) => None,
-    })
+    let Filesystem::Network(name) = Filesystem::of(path)? else {
+        return Ok(None);
+    };
+    Ok(Some(name))
 }
 
 /// How many files this user can still create on it; `None` if the filesystem does not count them.
