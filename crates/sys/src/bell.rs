@@ -47,35 +47,31 @@ impl Bell {
 
     /// Takes all rings since the last call, for a listener that distinguishes rings with a number.
     pub fn take_numbered(&self) -> Rings {
-        let (mut bytes, mut chunk) = (Vec::new(), [0; CHUNK_BYTES]);
-        loop {
-            let count = match read(&self.fifo, &mut chunk) {
-                Ok(count) => count,
-                Err(Errno::INTR) => continue,
-                Err(_) => break,
-            };
-            bytes.extend_from_slice(&chunk[..count]);
-            if count < CHUNK_BYTES {
-                break;
-            }
-        }
+        let mut bytes = Vec::new();
+        self.drain(|rings| bytes.extend_from_slice(rings));
         Rings::parse(&bytes)
     }
 
     /// Takes all rings since the last call and returns the largest number of hops, if there were any.
     pub fn take(&self) -> Option<u8> {
-        let mut chunk = [0; CHUNK_BYTES];
         let mut largest = None;
+        self.drain(|rings| largest = largest.max(rings.iter().copied().max()));
+        largest
+    }
+
+    /// Empties the pipe.
+    fn drain(&self, mut each: impl FnMut(&[u8])) {
+        let mut chunk = [0; CHUNK_BYTES];
         loop {
-            let rings = match read(&self.fifo, &mut chunk) {
-                Ok(count) => &chunk[..count],
+            let count = match read(&self.fifo, &mut chunk) {
+                Ok(count) => count,
                 Err(Errno::INTR) => continue,
-                Err(_) => return largest,
+                Err(_) => return,
             };
-            largest = largest.max(rings.iter().copied().max());
+            each(&chunk[..count]);
             // A short read means that the pipe is empty.
-            if rings.len() < CHUNK_BYTES {
-                return largest;
+            if count < CHUNK_BYTES {
+                return;
             }
         }
     }
