@@ -23,6 +23,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::host::FileId;
+
 /// A handle to one process, which cannot be confused with another.
 #[derive(Debug)]
 pub struct ProcessHandle {
@@ -193,16 +195,13 @@ pub fn all() -> io::Result<Vec<Pid>> {
 
 /// The ranges of this file on which this process holds locks, its own or inherited ones.
 pub fn locks_on(pid: Pid, file: &Path) -> Vec<Range<u64>> {
-    let Ok(meta) = file.metadata() else {
+    let Ok(sought) = file.metadata().map(FileId::from) else {
         return Vec::new();
     };
     let pid = pid.as_raw_pid();
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
-        return Vec::new();
-    };
-    let is_same_file = |entry: &fs::DirEntry| {
-        fs::metadata(entry.path()).is_ok_and(|other| other.dev() == meta.dev() && other.ino() == meta.ino())
-    };
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    let is_same_file =
+        |entry: &fs::DirEntry| entry.path().metadata().is_ok_and(|found| FileId::from(found) == sought);
     let info = |entry: fs::DirEntry| {
         fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", entry.file_name().to_string_lossy())).ok()
     };

@@ -206,11 +206,7 @@ pub(crate) fn were_used(folder: &Path, worker: &str) -> bool {
 
 /// Whether a process that inherited a lock of this worker's attempts is still alive.
 pub(crate) fn are_held(folder: &Path, worker: &str) -> io::Result<bool> {
-    match File::options().read(true).write(true).open(path(folder, worker)) {
-        Ok(file) => range_lock::is_held(&file, 0..i64::MAX.cast_unsigned()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    range_lock::is_held_at(&path(folder, worker), 0..i64::MAX.cast_unsigned())
 }
 
 pub(crate) fn path(folder: &Path, worker: &str) -> PathBuf {

@@ -8,9 +8,9 @@
 //! renames it to `worker.log.DAY`, or `worker.log.DAY.1` and so on. If the lock is taken, another process is rotating,
 //! and the others keep writing.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use domain::values::day::Day;
@@ -44,7 +44,7 @@ impl JournalFile {
 
     /// The file to write to today.
     fn current(&mut self, today: Day) -> io::Result<&mut File> {
-        let kept = self.open.take().filter(|(file, _)| is_at(file, &self.path));
+        let kept = self.open.take().filter(|(file, _)| self.is_at(file));
         let mut open = kept.map_or_else(|| self.open(today), Ok)?;
         // A file that does not begin with a time was not written by queuectl; it counts as of the day it was opened.
         let day = first_day(&open.0).unwrap_or(open.1);
@@ -61,9 +61,14 @@ impl JournalFile {
         Ok((owner_only::open_to_append(&self.path)?, today))
     }
 
+    /// Whether the path still leads to this file.
+    fn is_at(&self, file: &File) -> bool {
+        owner_only::is_at(file, &self.path).unwrap_or(false)
+    }
+
     /// Renames the file, and deletes files that are too old, and the oldest ones if there are too many.
     fn rotate(&self, file: &File, day: Day, today: Day) -> io::Result<()> {
-        if file.try_lock().is_err() || !is_at(file, &self.path) {
+        if file.try_lock().is_err() || !self.is_at(file) {
             return Ok(());
         }
         let mut earlier = self.rotated()?;
@@ -93,13 +98,6 @@ impl JournalFile {
         };
         Ok(folder.filter_map(read).collect())
     }
-}
-
-/// Whether the path leads to this file.
-fn is_at(file: &File, path: &Path) -> bool {
-    let identity = |meta: Metadata| (meta.dev(), meta.ino());
-    let there = fs::metadata(path).map(identity);
-    there.is_ok_and(|there| file.metadata().map(identity).is_ok_and(|here| here == there))
 }
 
 /// A rotated file; files of one day are numbered. Ordered by age.

@@ -1,7 +1,7 @@
 //! Proof that a process is alive: a lock that the kernel releases when the process dies, however it dies. Unlike a pid, it
 //! cannot be confused by zombies or by other processes that were given the same number.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -44,7 +44,7 @@ impl LivenessLock {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, "another process holds its lock"));
             }
             // If the file was removed in the meantime, no process would ever see the lock.
-            if is_at(&file, &path)? {
+            if owner_only::is_at(&file, &path)? {
                 return Ok(Self { file });
             }
         }
@@ -54,8 +54,10 @@ impl LivenessLock {
     pub fn hold_abandoned(folder: &Path, worker: &str) -> io::Result<Option<Self>> {
         let path = path(folder, worker);
         match File::options().read(true).write(true).open(&path) {
-            Ok(file) if range_lock::take(&file, BOTH)? && is_at(&file, &path)? => Ok(Some(Self { file })),
-            Ok(_) => Ok(None),
+            Ok(file) => {
+                let is_held = range_lock::take(&file, BOTH)? && owner_only::is_at(&file, &path)?;
+                Ok(is_held.then_some(Self { file }))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -96,22 +98,12 @@ impl WaitLock {
 
 /// Whether a process inside this job of this worker is waiting for other jobs.
 pub fn is_waiting(folder: &Path, worker: &str, job: u64) -> bool {
-    let file = File::options().read(true).write(true).open(path(folder, worker));
-    file.and_then(|file| range_lock::is_held(&file, byte_of_job(job))).unwrap_or(false)
+    range_lock::is_held_at(&path(folder, worker), byte_of_job(job)).unwrap_or(false)
 }
 
 fn byte_of_job(number: u64) -> Range<u64> {
     let at = FIRST_JOB.saturating_add(number);
     at..at.saturating_add(1)
-}
-
-fn is_at(file: &File, path: &Path) -> io::Result<bool> {
-    let identity = |meta: Metadata| (meta.dev(), meta.ino());
-    match path.metadata() {
-        Ok(there) => Ok(identity(there) == identity(file.metadata()?)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 /// The problem that a worker has reported.
@@ -134,11 +126,7 @@ pub fn path(folder: &Path, worker: &str) -> PathBuf {
 
 /// Whether the worker, or its supervisor, is alive. A missing file is one that was removed.
 pub fn is_held(folder: &Path, worker: &str, role: Role) -> io::Result<bool> {
-    match File::options().read(true).write(true).open(path(folder, worker)) {
-        Ok(file) => range_lock::is_held(&file, byte(role)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    range_lock::is_held_at(&path(folder, worker), byte(role))
 }
 
 fn byte(role: Role) -> Range<u64> {

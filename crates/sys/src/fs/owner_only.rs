@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::ownership::{OwnershipError, OwnershipProblem};
 use crate::failpoint;
+use crate::host::FileId;
 
 /// Creates a directory and its missing parents with mode 0700, and syncs them, so that they survive a power failure.
 /// Existing ones are left as they are.
@@ -55,6 +56,15 @@ fn is_not_permitted(error: &io::Error) -> bool {
 /// The directory that contains `path`.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether the path still leads to this open file.
+pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    match path.metadata() {
+        Ok(there) => Ok(FileId::from(there) == FileId::from(file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Opens a file for reading and writing, and creates it with mode 0600 if it is missing. A symlink is not followed.

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 /// Takes the lock; `false` if another description holds it.
 pub fn take(file: &File, bytes: Range<u64>) -> io::Result<bool> {
@@ -32,6 +33,15 @@ pub fn is_held(file: &File, bytes: Range<u64>) -> io::Result<bool> {
     let mut lock = exclusive(bytes);
     fcntl(file, libc::F_OFD_GETLK, &mut lock)?;
     Ok(lock.l_type != unlocked())
+}
+
+/// As [`is_held`], for the file at this path; a missing one has no locks.
+pub fn is_held_at(path: &Path, bytes: Range<u64>) -> io::Result<bool> {
+    match File::options().read(true).write(true).open(path) {
+        Ok(file) => is_held(&file, bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a small constant of the system")]
