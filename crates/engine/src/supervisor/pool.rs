@@ -1,9 +1,9 @@
 //! A pool, which is a supervisor and its workers: how their processes are started.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use sys::process::spawn;
 use sys::process::spawn::{ChildProcess, Limits, ProcessScope, REPORT_PIPE, Spawn, own_environment, spawn};
 
 /// This program, even if its file was replaced by a newer version.
-const SELF: &std::ffi::CStr = c"/proc/self/exe";
+pub(crate) const SELF: &CStr = c"/proc/self/exe";
 
 /// The workers that a supervisor runs.
 #[derive(Clone, Debug)]
@@ -60,20 +60,7 @@ impl WorkerStart {
 /// Starts a worker in its own process group, so that the terminal's signals reach only the supervisor. Returns the
 /// process and the pipe on which it will report.
 pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(ChildProcess, OwnedFd)> {
-    let (report, ready) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let stderr = stdio::stderr();
-    let worker = spawn(&Spawn {
-        program: SELF,
-        argv: &c_strings(start.call(pool))?,
-        envp: &own_environment()?,
-        cwd: None,
-        scope: ProcessScope::Group,
-        descriptors: &[(stderr, 1), (stderr, 2), (ready.as_fd(), REPORT_PIPE)],
-        limits: Limits::default(),
-        group: None,
-        pid_record: None,
-    })?;
-    Ok((worker, report))
+    start_self(start.call(pool), None, ProcessScope::Group, stdio::stderr())
 }
 
 /// Starts this program as a detached supervisor: in its own session, without the caller's descriptors. Returns when all
@@ -82,24 +69,36 @@ pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), Engine
     let system = EngineError::system("failed to start a supervisor");
     // A descriptor of the caller's that the supervisor kept open would keep the reader of `worker start | cat` waiting.
     spawn::keep_descriptors_to_ourselves().map_err(system)?;
-    let (report, ready) =
-        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|error| system(error.into()))?;
-    spawn(&Spawn {
-        program: SELF,
-        argv: &c_strings(arguments).map_err(system)?,
-        envp: &own_environment().map_err(system)?,
-        cwd: Some(c"/"),
-        scope: ProcessScope::Session,
-        descriptors: &[(log.as_fd(), 1), (log.as_fd(), 2), (ready.as_fd(), REPORT_PIPE)],
-        limits: Limits::default(),
-        group: None,
-        pid_record: None,
-    })
-    .map_err(system)?;
-    drop(ready);
+    let (_, report) =
+        start_self(arguments, Some(c"/"), ProcessScope::Session, log.as_fd()).map_err(system)?;
     let mut message = String::new();
     File::from(report).read_to_string(&mut message).map_err(system)?;
     if message == UP { Ok(()) } else { Err(EngineError::CannotStart { message: message.trim().to_owned() }) }
+}
+
+/// Starts this program with these arguments and both of its outputs to `output`. Returns the process and the pipe on
+/// which it will report.
+fn start_self(
+    arguments: Vec<OsString>,
+    cwd: Option<&CStr>,
+    scope: ProcessScope,
+    output: BorrowedFd<'_>,
+) -> io::Result<(ChildProcess, OwnedFd)> {
+    let argv: Vec<CString> =
+        arguments.into_iter().map(|word| CString::new(word.as_bytes())).collect::<Result<_, _>>()?;
+    let (report, ready) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let started = spawn(&Spawn {
+        program: SELF,
+        argv: &argv,
+        envp: &own_environment()?,
+        cwd,
+        scope,
+        descriptors: &[(output, 1), (output, 2), (ready.as_fd(), REPORT_PIPE)],
+        limits: Limits::default(),
+        group: None,
+        pid_record: None,
+    })?;
+    Ok((started, report))
 }
 
 /// Opens the journal as the standard error of a supervisor and its workers, where panics and last errors appear.
@@ -111,7 +110,3 @@ pub fn open_log(home: &Path) -> Result<File, EngineError> {
 
 /// The report of a supervisor whose workers are all up.
 pub const UP: &str = "up\n";
-
-fn c_strings(words: Vec<OsString>) -> io::Result<Vec<CString>> {
-    words.into_iter().map(|word| Ok(CString::new(word.as_bytes())?)).collect()
-}
