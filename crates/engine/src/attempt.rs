@@ -203,9 +203,7 @@ fn start(
             Err(if is_resource_shortage(&error) || is_group_error(&error) {
                 StartFailure::Worker(cannot_start(error))
             } else {
-                // If the cause is the folder, an error that names it is more helpful.
-                let cwd = command::check_cwd(plan.cwd()).err();
-                StartFailure::Job(cwd.map_or(error.to_string(), |problem| problem.to_string()))
+                StartFailure::Job(command::start_problem(&plan, &error))
             })
         }
     }

@@ -152,7 +152,7 @@ impl Child {
             })
         };
         // If the program cannot be executed, the shell reports the error in its usual words.
-        let started = start(plan.invocation()).or_else(|error| match plan.fallback() {
+        let started = start(&plan.invocation).or_else(|error| match plan.fallback() {
             Some(shell) => start(&shell),
             None => Err(error),
         });

@@ -1,9 +1,10 @@
-//! From a claim to the process to spawn: the program with its arguments, environment and folder.
+//! From a command line to the process to spawn: the program with its arguments, environment and folder.
 //!
 //! A command is run by `sh -c`, unless the shell would only start one program that can be found now: then that program
 //! is started directly, and if that fails the shell runs the command, so that every error has the shell's wording.
 //! Nothing is cached between attempts, because files come and go.
 
+use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -51,16 +52,25 @@ impl Context {
     }
 }
 
+/// A command line of a job or of a hook, and what it needs to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandLine<'a> {
+    pub(crate) line: &'a str,
+    pub(crate) cwd: Option<&'a str>,
+    /// `None` for that of the worker.
+    pub(crate) environment: Option<&'a Environment>,
+    /// The variables that the job adds.
+    pub(crate) added: &'a BTreeMap<String, String>,
+    /// The variables that describe the attempt or the delivery.
+    pub(crate) own: &'a [(&'static str, &'a [u8])],
+}
+
+/// The program to spawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
-    Shell(Invocation),
-    /// A program of our own, which no shell could replace.
-    Program(Invocation),
-    /// A program that needs no shell, and the command line for the shell in case it cannot be started.
-    Direct {
-        invocation: Invocation,
-        line: CString,
-    },
+pub(crate) struct Plan {
+    pub(crate) invocation: Invocation,
+    /// The line for the shell, in case a program that needs no shell cannot be started.
+    line: Option<CString>,
 }
 
 /// Why a command cannot even be tried.
@@ -83,48 +93,77 @@ pub(crate) enum CwdProblem {
 }
 
 impl Plan {
-    /// The program to spawn first.
-    pub(crate) fn invocation(&self) -> &Invocation {
-        match self {
-            Self::Shell(invocation) | Self::Program(invocation) | Self::Direct { invocation, .. } => {
-                invocation
-            }
-        }
+    /// Without another program to spawn if this one fails.
+    pub(crate) fn of(invocation: Invocation) -> Self {
+        Self { invocation, line: None }
     }
 
     /// The folder it starts in.
-    pub(crate) fn cwd(&self) -> &Path {
-        Path::new(OsStr::from_bytes(self.invocation().cwd.as_bytes()))
+    fn cwd(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.invocation.cwd.as_bytes()))
     }
 
     /// The program to spawn if that failed; `None` if there is no other.
     pub(crate) fn fallback(&self) -> Option<Invocation> {
-        match self {
-            Self::Shell(_) | Self::Program(_) => None,
-            Self::Direct { invocation, line } => {
-                Some(in_shell(line.clone(), invocation.envp.clone(), invocation.cwd.clone()))
-            }
-        }
+        let Invocation { envp, cwd, .. } = &self.invocation;
+        self.line.clone().map(|line| in_shell(line, envp.clone(), cwd.clone()))
     }
 }
 
 pub(crate) fn prepare(claim: &Claim, context: &Context) -> Result<Plan, SpawnProblem> {
-    let base = claim.environment.as_deref().unwrap_or(&context.own_environment);
-    let variables = Variables { base, added: &claim.env };
-    let folder = folder(claim.cwd.as_deref(), &variables);
-    let has_nul = |what| SpawnProblem::Nul { what };
-    let cwd = CString::new(folder.as_os_str().as_bytes()).map_err(|_| has_nul("cwd"))?;
-    let envp = envp(claim, context, variables, &folder).map_err(|_| has_nul("environment"))?;
-    let line = CString::new(claim.command.as_str()).map_err(|_| has_nul("command"))?;
-    let direct = direct(&claim.command, &variables, &folder);
-    Ok(match direct {
-        Some((program, argv)) => Plan::Direct { invocation: Invocation { program, argv, envp, cwd }, line },
-        None => Plan::Shell(in_shell(line, envp, cwd)),
-    })
+    let attempt = claim.lease.attempt.to_string();
+    let own = [
+        (variables::JOB_ID, claim.lease.job.as_str().as_bytes()),
+        (variables::ATTEMPT, attempt.as_bytes()),
+        (variables::QUEUE, claim.queue.as_str().as_bytes()),
+    ];
+    let command = CommandLine {
+        line: &claim.command,
+        cwd: claim.cwd.as_deref(),
+        environment: claim.environment.as_deref(),
+        added: &claim.env,
+        own: &own,
+    };
+    command.prepare(context)
 }
 
-/// Checks the folder after a failed spawn, because the error of the spawn does not name it.
-pub(crate) fn check_cwd(path: &Path) -> Result<(), SpawnProblem> {
+impl<'a> CommandLine<'a> {
+    pub(crate) fn prepare(self, context: &'a Context) -> Result<Plan, SpawnProblem> {
+        let variables = self.variables(context);
+        let folder = folder(self.cwd, &variables);
+        let has_nul = |what| SpawnProblem::Nul { what };
+        let cwd = CString::new(folder.as_os_str().as_bytes()).map_err(|_| has_nul("cwd"))?;
+        let envp = self.envp(context, &folder)?;
+        let line = CString::new(self.line).map_err(|_| has_nul("command"))?;
+        Ok(match direct(self.line, &variables, &folder) {
+            Some((program, argv)) => {
+                Plan { invocation: Invocation { program, argv, envp, cwd }, line: Some(line) }
+            }
+            None => Plan::of(in_shell(line, envp, cwd)),
+        })
+    }
+
+    /// Its whole environment in this folder.
+    pub(crate) fn envp(self, context: &Context, folder: &Path) -> Result<CstrArray, SpawnProblem> {
+        let mut own = self.own.to_vec();
+        own.extend(context.variables());
+        own.push((variables::PWD, folder.as_os_str().as_bytes()));
+        let envp = self.variables(context).to_envp(&own);
+        envp.map_err(|NulByte| SpawnProblem::Nul { what: "environment" })
+    }
+
+    fn variables(self, context: &'a Context) -> Variables<'a> {
+        Variables { base: self.environment.unwrap_or(&context.own_environment), added: self.added }
+    }
+}
+
+/// Why it could not be started. The error of a spawn does not name the folder; if that is the cause, an error that does is
+/// more helpful.
+pub(crate) fn start_problem(plan: &Plan, error: &io::Error) -> String {
+    check_cwd(plan.cwd()).map_or_else(|problem| problem.to_string(), |()| error.to_string())
+}
+
+fn check_cwd(path: &Path) -> Result<(), SpawnProblem> {
     let why = match path.metadata() {
         Ok(meta) if !meta.is_dir() => CwdProblem::NotADirectory,
         Ok(_) => match accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS) {
@@ -143,7 +182,7 @@ fn is_missing(error: &io::Error) -> bool {
 
 /// The folder to start in. Without a `cwd`, or relative to it, a job starts in its user's home directory, as with cron,
 /// or in `/` if that does not exist.
-pub(crate) fn folder(cwd: Option<&str>, variables: &Variables<'_>) -> PathBuf {
+fn folder(cwd: Option<&str>, variables: &Variables<'_>) -> PathBuf {
     match cwd.map(Path::new) {
         Some(cwd) if cwd.is_absolute() => cwd.to_owned(),
         Some(cwd) => login_folder(variables).join(cwd),
@@ -154,23 +193,6 @@ pub(crate) fn folder(cwd: Option<&str>, variables: &Variables<'_>) -> PathBuf {
 fn login_folder<'a>(variables: &Variables<'a>) -> &'a Path {
     let home = variables.get("HOME").map(|home| Path::new(OsStr::from_bytes(home)));
     home.filter(|home| home.is_absolute() && home.is_dir()).unwrap_or(Path::new("/"))
-}
-
-fn envp(
-    claim: &Claim,
-    context: &Context,
-    variables: Variables<'_>,
-    cwd: &Path,
-) -> Result<CstrArray, NulByte> {
-    let attempt = claim.lease.attempt.to_string();
-    let mut own = vec![
-        (variables::JOB_ID, claim.lease.job.as_str().as_bytes()),
-        (variables::ATTEMPT, attempt.as_bytes()),
-        (variables::QUEUE, claim.queue.as_str().as_bytes()),
-    ];
-    own.extend(context.variables());
-    own.push((variables::PWD, cwd.as_os_str().as_bytes()));
-    variables.to_envp(&own)
 }
 
 /// The program and its arguments, if no shell is needed.

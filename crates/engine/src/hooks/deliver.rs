@@ -5,12 +5,10 @@
 //! the command of an attempt, but it has no slot, no record and no lease.
 
 use std::collections::BTreeMap;
-use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::io::{Seek, Write};
 use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,31 +18,27 @@ use super::webhook::Request;
 use crate::attempt::capture::Capture;
 use crate::attempt::child::{Cause, Child, Start, Supervision};
 use crate::attempt::command;
-use crate::attempt::command::{Context, Invocation, Plan};
+use crate::attempt::command::{CommandLine, Context, Invocation, Plan, SpawnProblem};
 use crate::attempt::cookie::{Cookie, CookieOwner};
 use crate::attempt::outcome_of;
 use crate::attempt::slot_records::RecordLock;
 use crate::attempt::variables;
-use crate::attempt::variables::Variables;
 use crate::orphans::containment::SlotGroup;
 use crate::orphans::reparented::Orphans;
+use crate::supervisor::pool::SELF;
 use crate::worker::dispatcher::SlotBell;
 use domain::hook::Target;
-use domain::job::environment::Environment;
 use domain::job::outcome::{Outcome, error_line};
 use domain::text::escape;
 use store::{Delivery, DeliveryResult};
 use sys::cgroup::Bounds;
 use sys::process::ChildExit;
-use sys::process::cstr_array::{CstrArray, NulByte};
 use sys::process::spawn::Limits;
 
 /// How long a hook's command may take.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the posting process may take; its own, shorter timeout gives a better message.
 const POST_PROCESS_TIMEOUT: Duration = Duration::from_secs(20);
-/// This program, even if its file was replaced by a newer version.
-const SELF: &std::ffi::CStr = c"/proc/self/exe";
 
 /// The tools with which the calling thread supervises a hook process.
 #[derive(Debug)]
@@ -77,16 +71,14 @@ struct HookResult {
 
 /// Delivers an event to a hook, and returns the result.
 pub(crate) fn deliver(delivery: &Delivery, mut lane: Lane<'_>) -> DeliveryResult {
-    let run = hook_process(delivery, lane.context).and_then(|process| {
-        lane.run(&process, &delivery.name).map_err(|error| {
-            // If the cause is the folder, an error that names it is more helpful.
-            let folder = command::check_cwd(process.plan.cwd()).err();
-            folder.map_or(error.to_string(), |problem| problem.to_string())
-        })
-    });
-    match run {
+    let not_started = |problem: String| failed(Outcome::SpawnError, Some(&problem));
+    let process = match hook_process(delivery, lane.context) {
+        Ok(process) => process,
+        Err(problem) => return not_started(problem.to_string()),
+    };
+    match lane.run(&process, &delivery.name) {
         Ok(result) => sent(&delivery.target, &result),
-        Err(problem) => failed(Outcome::SpawnError, Some(&problem)),
+        Err(error) => not_started(command::start_problem(&process.plan, &error)),
     }
 }
 
@@ -148,17 +140,19 @@ fn sent(target: &Target, result: &HookResult) -> DeliveryResult {
     }
 }
 
-fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, String> {
+fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, SpawnProblem> {
+    let own = [
+        (variables::HOOK, delivery.hook.as_str().as_bytes()),
+        (variables::DELIVERY, delivery.name.as_bytes()),
+    ];
+    let added = BTreeMap::new();
+    let command = CommandLine { line: "", cwd: None, environment: None, added: &added, own: &own };
     match &delivery.target {
         Target::Command { line, cwd, environment } => {
-            let base = environment.as_deref().unwrap_or(&context.own_environment);
-            let folder = command::folder(cwd.as_deref(), &Variables { base, added: &BTreeMap::new() });
-            let has_nul = |_| "its command or its cwd contains a NUL byte".to_owned();
-            let cwd = CString::new(folder.as_os_str().as_bytes()).map_err(has_nul)?;
-            let line = CString::new(line.as_str()).map_err(has_nul)?;
-            let invocation = command::in_shell(line, envp(delivery, context, base, &folder)?, cwd);
+            let (cwd, environment) = (cwd.as_deref(), environment.as_deref());
+            let plan = CommandLine { line, cwd, environment, ..command }.prepare(context)?;
             let input = format!("{}\n", delivery.payload).into_bytes();
-            Ok(HookProcess { plan: Plan::Shell(invocation), input, timeout: COMMAND_TIMEOUT })
+            Ok(HookProcess { plan, input, timeout: COMMAND_TIMEOUT })
         }
         Target::Url { url, secret } => {
             let request = Request {
@@ -171,37 +165,29 @@ fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, S
             let invocation = Invocation {
                 program: SELF.to_owned(),
                 argv: vec![c"queuectl".to_owned(), c"__post".to_owned()],
-                envp: envp(delivery, context, &context.own_environment, Path::new("/"))?,
+                envp: command.envp(context, Path::new("/"))?,
                 cwd: c"/".to_owned(),
             };
             let input = escape::to_json(&request).expect("strings serialize to JSON").into_bytes();
-            Ok(HookProcess { plan: Plan::Program(invocation), input, timeout: POST_PROCESS_TIMEOUT })
+            Ok(HookProcess { plan: Plan::of(invocation), input, timeout: POST_PROCESS_TIMEOUT })
         }
     }
 }
 
-/// The environment in which the hook was added, and the variables that identify the delivery.
-fn envp(delivery: &Delivery, context: &Context, base: &Environment, cwd: &Path) -> Result<CstrArray, String> {
-    let variables = Variables { base, added: &BTreeMap::new() };
-    let mut own = vec![
-        (variables::HOOK, delivery.hook.as_str().as_bytes()),
-        (variables::DELIVERY, delivery.name.as_bytes()),
-        (variables::PWD, cwd.as_os_str().as_bytes()),
-    ];
-    own.extend(context.variables());
-    variables.to_envp(&own).map_err(|NulByte| "its environment contains a NUL byte".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::CString;
+
     use super::*;
     use crate::worker::dispatcher::Interrupt;
+    use domain::job::environment::Environment;
+    use sys::process::cstr_array::CstrArray;
 
     fn run(script: &str, timeout: Duration, bell: &SlotBell) -> HookResult {
         let mut envp = CstrArray::default();
         envp.push(&[b"PATH=/usr/bin:/bin"]).expect("no NUL");
         let script = CString::new(script).expect("no NUL");
-        let plan = Plan::Shell(command::in_shell(script, envp, c"/".to_owned()));
+        let plan = Plan::of(command::in_shell(script, envp, c"/".to_owned()));
         let process = HookProcess { plan, input: b"an event".to_vec(), timeout };
         let context = Context {
             worker_id: "w".parse().expect("a name"),
