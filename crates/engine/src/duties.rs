@@ -1,12 +1,10 @@
 //! Background duties of a worker, one per file: `reaper` recovers the jobs of dead workers, `scheduler` fires schedules,
-//! `pruner` deletes old history. `heartbeat_age` measures for how long a worker has not sent a heartbeat; `forget` gives the jobs
-//! of a worker back on a person's word.
+//! `pruner` deletes old history; `forget` gives the jobs of a worker back on a person's word.
 //!
 //! Every worker can do every duty. The store makes sure that doing it twice changes nothing: a job is given back once, a
 //! schedule fires once for each of its times.
 
 pub(crate) mod forget;
-pub(crate) mod heartbeat_age;
 pub(crate) mod pruner;
 pub(crate) mod reaper;
 pub(crate) mod scheduler;

@@ -25,7 +25,8 @@ use self::restarts::{Crash, Restarts};
 use self::survivors::{Survivors, kill_all};
 use self::watchdog::Watchdog;
 use super::attempt::slot_records;
-use super::duties::reaper::{RecoveryObstacle, reap_others, started_leases, was_active_within};
+use super::attempt::slot_records::AttemptRecord;
+use super::duties::reaper::{RecoveryObstacle, reap, reap_others, was_active_within};
 use super::error::EngineError;
 use super::journal::Journal;
 use super::orphans::containment;
@@ -74,7 +75,7 @@ pub fn run(pool: &Pool, open: OpenStore<'_>, on_started: &mut dyn FnMut(bool)) -
 struct Supervisor<'a> {
     pool: &'a Pool,
     open: OpenStore<'a>,
-    /// Opened on first use.
+    /// See [`opened`].
     store: Option<Box<dyn Store>>,
     signals: Interrupts,
     children: Children,
@@ -264,12 +265,7 @@ impl<'a> Supervisor<'a> {
         failpoint::hit("supervisor.before_reap");
         let records = slot_records::read(self.folder.path(), member.id.as_str()).unwrap_or_default();
         let left = self.survivors.left_by(member.pid, member.since, &records);
-        let cleaned_up = if left.is_empty() {
-            self.reap(&member.id)
-        } else {
-            self.reap_others(&member.id, &RecoveryObstacle::of(&left, &records))
-        };
-        if let Err(error) = cleaned_up {
+        if let Err(error) = self.reap(&member.id, &left, &records) {
             self.journal.error(&error);
             self.store = None;
             return PoolSlot::Dead { member, at: Instant::now() + CLEANUP_RETRY_DELAY };
@@ -282,14 +278,17 @@ impl<'a> Supervisor<'a> {
         self.after_crash(restarts)
     }
 
-    /// Notes the processes that could not be killed, and reaps the other jobs. When the supervisor releases its lock on
-    /// the dead worker, the reapers take over the rest and wait until these processes have ended.
-    fn reap_others(&mut self, worker: &WorkerId, obstacle: &RecoveryObstacle) -> Result<(), StoreError> {
-        self.store()?;
-        if let Some(store) = &self.store {
-            reap_others(store.as_ref(), self.folder.path(), worker, &obstacle.unkillable, &self.journal)?;
-            self.journal.cannot_recover(worker, &obstacle.why);
+    /// Reaps the jobs of a dead worker. If processes are left, notes them and reaps the other jobs: when the supervisor
+    /// releases its lock on the dead worker, the reapers take over the rest and wait until these processes have ended.
+    fn reap(&mut self, worker: &WorkerId, left: &[Pid], records: &[AttemptRecord]) -> Result<(), StoreError> {
+        let store = opened(&mut self.store, self.open)?;
+        let folder = self.folder.path();
+        if left.is_empty() {
+            return reap(store, folder, worker, "died", &[], &self.journal);
         }
+        let RecoveryObstacle { why, unkillable } = RecoveryObstacle::of(left, records);
+        reap_others(store, folder, worker, &unkillable, &self.journal)?;
+        self.journal.cannot_recover(worker, &why);
         Ok(())
     }
 
@@ -298,17 +297,6 @@ impl<'a> Supervisor<'a> {
         let was_healthy = member.since.elapsed() >= HEALTHY_AFTER;
         let before = if was_healthy { Restarts::default() } else { member.restarts };
         before.after(if has_worked { Crash::AfterWork } else { Crash::Idle })
-    }
-
-    fn reap(&mut self, worker: &WorkerId) -> Result<(), StoreError> {
-        let started = started_leases(self.folder.path(), worker);
-        match self.store()?.reap(worker, started.as_deref(), &[]) {
-            Ok(leases) => self.journal.reaped(worker, "died", &leases),
-            // It died before it registered, so it holds no leases.
-            Err(StoreError::NoSuchWorker(_)) => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
     }
 
     /// The supervisor does not give up a pool that was up while any worker is up: that worker can still run jobs.
@@ -369,14 +357,6 @@ impl<'a> Supervisor<'a> {
         self.slots.iter().all(|slot| matches!(slot, PoolSlot::Occupied(member) if member.is_up))
     }
 
-    fn store(&mut self) -> Result<&dyn Store, StoreError> {
-        let store = match self.store.take() {
-            Some(store) => store,
-            None => (self.open)()?,
-        };
-        Ok(&**self.store.insert(store))
-    }
-
     // A worker that holds leases past their expiry hangs: the supervisor kills it and then handles it as a crash.
 
     fn kill_hung(&mut self) {
@@ -404,7 +384,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn hung(&mut self) -> Result<(Duration, Vec<WorkerId>), StoreError> {
-        let store = self.store()?;
+        let store = opened(&mut self.store, self.open)?;
         let lease = settings::in_force(store)?.lease;
         let hangs = |worker: &Worker| worker.overdue && !was_active_within(worker, lease);
         let workers = store.workers()?.into_iter();
@@ -468,6 +448,18 @@ impl<'a> Supervisor<'a> {
             }
         }
     }
+}
+
+/// The store, which is opened on first use.
+fn opened<'s>(
+    store: &'s mut Option<Box<dyn Store>>,
+    open: OpenStore<'_>,
+) -> Result<&'s dyn Store, StoreError> {
+    let known = match store.take() {
+        Some(known) => known,
+        None => open()?,
+    };
+    Ok(&**store.insert(known))
 }
 
 enum Report {

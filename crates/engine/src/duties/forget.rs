@@ -1,12 +1,11 @@
 //! Reaping the jobs of a worker whose machine is gone for good (`worker forget`).
 
-use super::reaper::{check_noted_survivors, holds_a_lock, kill_orphans_of, started_leases};
+use super::reaper::{check_noted_survivors, holds_a_lock, kill_orphans_of, lives, started_leases};
 use crate::EngineError;
 use crate::worker::files;
 use domain::values::name::WorkerId;
 use store::settings::in_force;
-use store::{LeaseRef, Store, StoreError, Worker};
-use sys::fs::liveness_lock;
+use store::{LeaseRef, Store, StoreError};
 use sys::fs::liveness_lock::Role;
 use sys::host;
 use sys::host::{Observer, Reach};
@@ -21,7 +20,8 @@ pub fn forget(store: &dyn Store, id: &WorkerId) -> Result<Vec<LeaseRef>, EngineE
         Observer::here().map_err(EngineError::system("failed to determine the host of this process"))?;
     let reach = host::reach(&observer, &worker.origin, &worker.folder, id.as_str());
     let may_live = match reach {
-        Reach::Here => lives_here(worker),
+        // A living supervisor takes care of its workers itself.
+        Reach::Here => lives(worker, Role::Worker) || lives(worker, Role::Supervisor),
         Reach::Rebooted => holds_a_lock(worker),
         Reach::Elsewhere => holds_a_lock(worker) || now.since(worker.last_heartbeat) < lease,
     };
@@ -36,10 +36,4 @@ pub fn forget(store: &dyn Store, id: &WorkerId) -> Result<Vec<LeaseRef>, EngineE
     let leases = store.reap(id, started_leases(&worker.folder, id).as_deref(), &[])?;
     files::remove(&worker.folder, id);
     Ok(leases)
-}
-
-/// A living supervisor takes care of its workers itself. A lock that cannot be checked may be held.
-fn lives_here(worker: &Worker) -> bool {
-    let holds = |role| liveness_lock::is_held(&worker.folder, worker.id.as_str(), role).unwrap_or(true);
-    holds(Role::Worker) || holds(Role::Supervisor)
 }

@@ -16,11 +16,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::heartbeat_age::HeartbeatAges;
 use crate::attempt::slot_records;
 use crate::attempt::slot_records::AttemptRecord;
 use crate::journal::Journal;
-use crate::orphans::cleanup::{DeadWorker, KillResult, SearchTimes, kill_orphans};
+use crate::orphans::cleanup::{DeadWorker, KillResult, kill_orphans};
 use crate::orphans::survivor::Survivor;
 use crate::worker::files;
 use domain::settings::Settings;
@@ -45,18 +44,60 @@ const MISSED_HEARTBEATS_AFTER_BOOT: u32 = 2;
 /// How long to wait for a hung worker to end after SIGKILL.
 const WORKER_KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How often to search while a known unkillable process is alive: a search reads all of `/proc`, and would only find
+/// that process again.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
+
 #[derive(Debug)]
 pub(crate) struct Reaper {
     observer: Observer,
     last_round: Instant,
-    /// Since when workers have held expired leases, as observed without a gap.
-    overdue_since: HashMap<WorkerId, Instant>,
-    heartbeat_ages: HeartbeatAges,
-    searches: SearchTimes,
-    /// Workers that cannot be recovered yet, and why; each reason is logged once.
-    obstacles: HashMap<WorkerId, String>,
+    /// The other workers, as this process has seen them.
+    observations: HashMap<WorkerId, Observation>,
     /// The last round found no other worker.
     is_alone: bool,
+}
+
+/// What earlier rounds observed of a worker.
+#[derive(Debug, Default)]
+struct Observation {
+    /// Since when it has held expired leases, as observed without a gap.
+    overdue_since: Option<Instant>,
+    /// Its last heartbeat, and since when that has not changed. A heartbeat is a wall-clock time, and that clock may
+    /// jump; so the reaper checks only whether it changes, and measures the time since then on its own monotonic clock.
+    heartbeat: Option<(Timestamp, Instant)>,
+    /// When its orphans were last searched for.
+    searched: Option<Instant>,
+    /// Why it cannot be recovered yet; each reason is logged once.
+    obstacle: Option<String>,
+}
+
+impl Observation {
+    /// How long the worker has held expired leases; zero when this is first asked.
+    fn overdue_for(&mut self) -> Duration {
+        self.overdue_since.get_or_insert_with(Instant::now).elapsed()
+    }
+
+    /// How long the worker's heartbeat has not changed; zero when this is first asked.
+    fn heartbeat_age(&mut self, worker: &Worker) -> Duration {
+        let now = (worker.last_heartbeat, Instant::now());
+        let known = self.heartbeat.get_or_insert(now);
+        if known.0 != worker.last_heartbeat {
+            *known = now;
+        }
+        known.1.elapsed()
+    }
+
+    /// Whether to search for the orphans of the worker now; if so, notes the search. `is_stuck`: a known unkillable
+    /// process of the worker is still alive.
+    fn begin_search(&mut self, is_stuck: bool, now: Instant) -> bool {
+        let is_due =
+            !is_stuck || self.searched.is_none_or(|last| now.duration_since(last) >= SEARCH_INTERVAL);
+        if is_due {
+            self.searched = Some(now);
+        }
+        is_due
+    }
 }
 
 /// The state of a worker as the reaper judges it.
@@ -92,15 +133,7 @@ impl Verdict {
 
 impl Reaper {
     pub(crate) fn new(observer: Observer) -> Self {
-        Self {
-            observer,
-            last_round: Instant::now(),
-            overdue_since: HashMap::new(),
-            heartbeat_ages: HeartbeatAges::default(),
-            searches: SearchTimes::default(),
-            obstacles: HashMap::new(),
-            is_alone: false,
-        }
+        Self { observer, last_round: Instant::now(), observations: HashMap::new(), is_alone: false }
     }
 
     /// Checks every worker but this one, and recovers the dead ones.
@@ -115,24 +148,63 @@ impl Reaper {
         // If the store fails, other workers cannot reach it either, so their missing heartbeats prove nothing.
         let workers = store.workers()?;
         if self.last_round.elapsed() > MAX_ROUND_GAP.max(lease / MAX_ROUND_GAPS_PER_LEASE) {
-            self.overdue_since.clear();
-            self.heartbeat_ages.clear();
+            for observation in self.observations.values_mut() {
+                (observation.overdue_since, observation.heartbeat) = (None, None);
+            }
         }
         self.last_round = Instant::now();
-        self.heartbeat_ages.keep(&workers);
-        self.searches.keep(&workers);
-        self.overdue_since.retain(|id, _| workers.iter().any(|worker| worker.id == *id && worker.overdue));
-        self.obstacles.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
+        self.observations.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
         self.is_alone = workers.iter().all(|worker| Some(&worker.id) == own);
         let now = store.now()?;
         let mut gone = Vec::new();
         for worker in workers.iter().filter(|worker| Some(&worker.id) != own) {
-            let verdict = self.judge(worker, settings, now);
-            let cleared = self.clear(store, verdict, worker, now, lease)?;
+            let observation = self.observations.entry(worker.id.clone()).or_default();
+            let verdict = observation.judge(worker, &self.observer, settings, now);
+            let cleared = observation.clear(store, verdict, worker, now, lease)?;
             gone.extend(verdict.log_text().filter(|_| cleared.is_ok()).map(|what| (worker, what)));
-            self.note(worker, cleared.err(), store, journal)?;
+            observation.note(worker, cleared.err(), store, journal)?;
         }
         reap_all(store, &gone, journal)
+    }
+
+    pub(crate) fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+}
+
+impl Observation {
+    fn judge(
+        &mut self,
+        worker: &Worker,
+        observer: &Observer,
+        settings: &Settings,
+        now: Timestamp,
+    ) -> Verdict {
+        if !worker.overdue {
+            self.overdue_since = None;
+        }
+        match host::reach(observer, &worker.origin, &worker.folder, worker.id.as_str()) {
+            Reach::Here => self.judge_here(worker, settings.lease),
+            Reach::Rebooted | Reach::Elsewhere if holds_a_lock(worker) => Verdict::Leave,
+            Reach::Rebooted => {
+                let unchanged_for = self.heartbeat_age(worker).max(now.since(worker.last_heartbeat));
+                let is_over = unchanged_for >= settings.heartbeat_interval * MISSED_HEARTBEATS_AFTER_BOOT;
+                if is_over { Verdict::Rebooted } else { Verdict::Leave }
+            }
+            Reach::Elsewhere if self.heartbeat_age(worker) >= settings.lease => Verdict::Silent,
+            Reach::Elsewhere => Verdict::Leave,
+        }
+    }
+
+    fn judge_here(&mut self, worker: &Worker, lease: Duration) -> Verdict {
+        let worker_lives = lives(worker, Role::Worker);
+        if !worker_lives && !lives(worker, Role::Supervisor) {
+            return Verdict::Dead;
+        }
+        if worker.overdue && self.overdue_for() >= lease && !was_active_within(worker, lease) {
+            return if worker_lives { Verdict::Hung } else { Verdict::Dead };
+        }
+        Verdict::Leave
     }
 
     /// Kills the worker's remaining processes; the inner result is an error if some are left.
@@ -153,14 +225,10 @@ impl Reaper {
             Verdict::Dead | Verdict::Hung => {}
         }
         let noted = check_noted_survivors(store, worker)?;
-        if self.searches.begin(&worker.id, noted.is_err(), Instant::now()) {
+        if self.begin_search(noted.is_err(), Instant::now()) {
             return Ok(kill_orphans_of(worker, now, lease).and(noted));
         }
         Ok(noted)
-    }
-
-    pub(crate) fn is_alone(&self) -> bool {
-        self.is_alone
     }
 
     fn note(
@@ -171,46 +239,15 @@ impl Reaper {
         journal: &Journal,
     ) -> Result<(), StoreError> {
         let Some(RecoveryObstacle { why, unkillable }) = obstacle else {
-            self.obstacles.remove(&worker.id);
+            self.obstacle = None;
             return Ok(());
         };
-        if self.obstacles.get(&worker.id) != Some(&why) {
+        if self.obstacle.as_ref() != Some(&why) {
             journal.cannot_recover(&worker.id, &why);
             reap_others(store, &worker.folder, &worker.id, &unkillable, journal)?;
-            self.obstacles.insert(worker.id.clone(), why);
+            self.obstacle = Some(why);
         }
         Ok(())
-    }
-
-    fn judge(&mut self, worker: &Worker, settings: &Settings, now: Timestamp) -> Verdict {
-        match host::reach(&self.observer, &worker.origin, &worker.folder, worker.id.as_str()) {
-            Reach::Here => self.judge_here(worker, settings.lease),
-            Reach::Rebooted | Reach::Elsewhere if holds_a_lock(worker) => Verdict::Leave,
-            Reach::Rebooted => {
-                let unchanged_for = self.heartbeat_ages.of(worker).max(now.since(worker.last_heartbeat));
-                let is_over = unchanged_for >= settings.heartbeat_interval * MISSED_HEARTBEATS_AFTER_BOOT;
-                if is_over { Verdict::Rebooted } else { Verdict::Leave }
-            }
-            Reach::Elsewhere if self.heartbeat_ages.of(worker) >= settings.lease => Verdict::Silent,
-            Reach::Elsewhere => Verdict::Leave,
-        }
-    }
-
-    fn judge_here(&mut self, worker: &Worker, lease: Duration) -> Verdict {
-        // A lock that cannot be checked may be held.
-        let lives = |role| liveness_lock::is_held(&worker.folder, worker.id.as_str(), role).unwrap_or(true);
-        let (worker_lives, supervisor_lives) = (lives(Role::Worker), lives(Role::Supervisor));
-        if !worker_lives && !supervisor_lives {
-            return Verdict::Dead;
-        }
-        if worker.overdue && self.overdue_for(&worker.id) >= lease && !was_active_within(worker, lease) {
-            return if worker_lives { Verdict::Hung } else { Verdict::Dead };
-        }
-        Verdict::Leave
-    }
-
-    fn overdue_for(&mut self, worker: &WorkerId) -> Duration {
-        self.overdue_since.entry(worker.clone()).or_insert_with(Instant::now).elapsed()
     }
 }
 
@@ -228,12 +265,16 @@ impl From<String> for RecoveryObstacle {
     }
 }
 
-/// Whether the worker, its supervisor or one of its commands holds a lock that is visible here. A lock that cannot be
-/// checked may be held.
+/// Whether the worker or its supervisor holds its lock. A lock that cannot be checked may be held.
+pub(crate) fn lives(worker: &Worker, role: Role) -> bool {
+    liveness_lock::is_held(&worker.folder, worker.id.as_str(), role).unwrap_or(true)
+}
+
+/// Whether the worker, its supervisor or one of its commands holds a lock that is visible here.
 pub(crate) fn holds_a_lock(worker: &Worker) -> bool {
-    let (folder, name) = (&worker.folder, worker.id.as_str());
-    let lives = |role| liveness_lock::is_held(folder, name, role).unwrap_or(true);
-    lives(Role::Worker) || lives(Role::Supervisor) || slot_records::are_held(folder, name).unwrap_or(true)
+    lives(worker, Role::Worker)
+        || lives(worker, Role::Supervisor)
+        || slot_records::are_held(&worker.folder, worker.id.as_str()).unwrap_or(true)
 }
 
 /// Fails if a process that was noted as unkillable for this worker's attempts is still alive. Such a process may have
@@ -258,15 +299,15 @@ pub(crate) fn was_active_within(worker: &Worker, lease: Duration) -> bool {
 /// Kills a hung worker; returns whether it is dead. After opening the handle it checks that the process holds the
 /// worker's lock: the kernel may have reused the pid.
 fn kill(worker: &Worker) -> bool {
-    let (folder, name) = (&worker.folder, worker.id.as_str());
+    let lock = liveness_lock::path(&worker.folder, worker.id.as_str());
     if let Some(pid) = Pid::from_raw(worker.pid.cast_signed())
         && let Ok(handle) = ProcessHandle::open(pid)
-        && !process::locks_on(pid, &liveness_lock::path(folder, name)).is_empty()
+        && !process::locks_on(pid, &lock).is_empty()
     {
         let _ = handle.signal(Signal::KILL);
         let _ = handle.ends_within(WORKER_KILL_TIMEOUT);
     }
-    !liveness_lock::is_held(folder, name, Role::Worker).unwrap_or(true)
+    !lives(worker, Role::Worker)
 }
 
 /// Kills the orphans of a dead worker; its jobs may be reaped only if that succeeds.
@@ -335,17 +376,9 @@ fn reap_all(store: &dyn Store, gone: &[(&Worker, &str)], journal: &Journal) -> R
 }
 
 fn reap_worker(store: &dyn Store, worker: &Worker, what: &str, journal: &Journal) -> Result<(), StoreError> {
-    let started = started_leases(&worker.folder, &worker.id);
     failpoint::hit("reaper.before_reap");
-    match store.reap(&worker.id, started.as_deref(), &[]) {
-        Ok(leases) => {
-            failpoint::hit("reaper.after_reap");
-            journal.reaped(&worker.id, what, &leases);
-        }
-        // The store has already removed the worker, so it holds no leases.
-        Err(StoreError::NoSuchWorker(_)) => {}
-        Err(error) => return Err(error),
-    }
+    reap(store, &worker.folder, &worker.id, what, &[], journal)?;
+    failpoint::hit("reaper.after_reap");
     files::remove(&worker.folder, &worker.id);
     Ok(())
 }
@@ -363,14 +396,28 @@ pub(crate) fn reap_others(
     }
     store.record_unkillable(unkillable)?;
     let stay: Vec<LeaseRef> = unkillable.iter().map(|found| found.lease.clone()).collect();
-    match store.reap(worker, started_leases(folder, worker).as_deref(), &stay) {
-        Ok(given_back) if given_back.is_empty() => {}
-        Ok(given_back) => journal.reaped(worker, "died", &given_back),
-        // The store has already removed the worker, so it holds no leases.
-        Err(StoreError::NoSuchWorker(_)) => {}
-        Err(error) => return Err(error),
+    reap(store, folder, worker, "died", &stay, journal)
+}
+
+/// Reaps the jobs of a dead worker, except those that `stay`.
+pub(crate) fn reap(
+    store: &dyn Store,
+    folder: &Path,
+    worker: &WorkerId,
+    what: &str,
+    stay: &[LeaseRef],
+    journal: &Journal,
+) -> Result<(), StoreError> {
+    match store.reap(worker, started_leases(folder, worker).as_deref(), stay) {
+        Ok(leases) if leases.is_empty() && !stay.is_empty() => Ok(()),
+        Ok(leases) => {
+            journal.reaped(worker, what, &leases);
+            Ok(())
+        }
+        // It died before it registered, or the store has already removed it: it holds no leases.
+        Err(StoreError::NoSuchWorker(_)) => Ok(()),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
 /// The leases whose commands were started or about to be; `None` if the record file cannot be read.
@@ -397,5 +444,17 @@ mod tests {
         let left =
             UnkillableProcess { lease, pid: 1, start_time: 1, why: "this user may not signal it".to_owned() };
         reap_others(&store, folder.path(), &worker, &[left], &journal).expect("there is nothing to reap");
+    }
+
+    #[test]
+    fn searches_are_rare_while_an_unkillable_process_is_alive() {
+        let (mut observation, began) = (Observation::default(), Instant::now());
+        let mut begins =
+            |is_stuck, millis| observation.begin_search(is_stuck, began + Duration::from_millis(millis));
+        assert!(begins(true, 0), "the first search finds other orphans");
+        assert!(!begins(true, 500) && !begins(true, 9_999));
+        assert!(begins(true, 10_000), "it may have started other processes");
+        assert!(begins(false, 10_500), "the unkillable process has ended");
+        assert!(!begins(true, 11_000));
     }
 }

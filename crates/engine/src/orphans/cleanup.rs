@@ -6,7 +6,7 @@
 //! record. It signals a process through a handle that was opened before the last check: so it never signals an
 //! unrelated process to which the kernel has given the pid in the meantime.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,8 +17,6 @@ use super::containment;
 use crate::attempt::cookie;
 use crate::attempt::slot_records;
 use crate::attempt::slot_records::{AttemptRecord, ProcessRecord};
-use domain::values::name::WorkerId;
-use store::Worker;
 use sys::cgroup::Group;
 use sys::process;
 use sys::process::{ProcessHandle, Stat};
@@ -30,9 +28,6 @@ const KILL_WAIT: Duration = Duration::from_millis(50);
 const EXEC_PAUSE: Duration = Duration::from_millis(5);
 /// How often to search before leaving the rest to the next round: an unkillable process must not block the worker.
 const MAX_ROUNDS: usize = 20;
-/// How often to search while a known unkillable process is alive: a search reads all of `/proc`, and would only find
-/// that process again.
-const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A worker that is dead or about to be killed.
 #[derive(Clone, Copy, Debug)]
@@ -43,30 +38,6 @@ pub(crate) struct DeadWorker<'a> {
     /// The last tick at which the worker can have been alive. In a session whose leader is gone, a process that started
     /// later may be unrelated: the kernel may have reused the session id.
     pub(crate) last_seen_ticks: u64,
-}
-
-/// When the orphans of each dead worker were last searched for.
-#[derive(Debug, Default)]
-pub(crate) struct SearchTimes {
-    last: HashMap<WorkerId, Instant>,
-}
-
-impl SearchTimes {
-    /// Drops workers that are gone.
-    pub(crate) fn keep(&mut self, workers: &[Worker]) {
-        self.last.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
-    }
-
-    /// Whether to search for the orphans of this worker now; if so, notes the search. `is_stuck`: a known unkillable
-    /// process of the worker is still alive.
-    pub(crate) fn begin(&mut self, worker: &WorkerId, is_stuck: bool, now: Instant) -> bool {
-        let is_recent = |last: &Instant| now.duration_since(*last) < SEARCH_INTERVAL;
-        let is_due = !is_stuck || !self.last.get(worker).is_some_and(is_recent);
-        if is_due {
-            self.last.insert(worker.clone(), now);
-        }
-        is_due
-    }
 }
 
 /// The result of killing the orphans of a worker.
@@ -251,19 +222,6 @@ mod tests {
         assert!(is_alive(&mut child), "it was started at a different time");
         child.kill().expect("killed");
         child.wait().expect("reaped");
-    }
-
-    #[test]
-    fn searches_are_rare_while_an_unkillable_process_is_alive() {
-        let (mut searches, began) = (SearchTimes::default(), Instant::now());
-        let worker: WorkerId = "w-1".parse().expect("a name");
-        let mut begins =
-            |is_stuck, millis| searches.begin(&worker, is_stuck, began + Duration::from_millis(millis));
-        assert!(begins(true, 0), "the first search finds other orphans");
-        assert!(!begins(true, 500) && !begins(true, 9_999));
-        assert!(begins(true, 10_000), "it may have started other processes");
-        assert!(begins(false, 10_500), "the unkillable process has ended");
-        assert!(!begins(true, 11_000));
     }
 
     #[test]

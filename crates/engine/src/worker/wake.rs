@@ -26,13 +26,7 @@ impl Event {
         [Self::Signal, Self::Orders, Self::Work, Self::AttemptFinished, Self::DeliveryFinished];
 
     fn number(self) -> u64 {
-        match self {
-            Self::Signal => 0,
-            Self::Orders => 1,
-            Self::Work => 2,
-            Self::AttemptFinished => 3,
-            Self::DeliveryFinished => 4,
-        }
+        self as u64
     }
 }
 
