@@ -81,7 +81,7 @@ pub struct StopSignalBlock {
 impl StopSignalBlock {
     #[expect(clippy::new_without_default, reason = "it has a side effect")]
     pub fn new() -> Self {
-        Self { before: SignalSet::of([Signal::TSTP].into_iter()).block().ok() }
+        Self { before: SignalSet::of([Signal::TSTP.as_raw()]).block().ok() }
     }
 }
 

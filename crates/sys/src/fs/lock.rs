@@ -97,7 +97,7 @@ impl Alarm {
     fn set(after: Duration) -> io::Result<Self> {
         let signal = interrupting_signal()?;
         // The caller of this program may have started it with the signal blocked.
-        SignalSet::of_number(signal).unblock()?;
+        SignalSet::of([signal]).unblock()?;
         let mut timer = MaybeUninit::uninit();
         // SAFETY: all bytes zero are a valid `sigevent`. Both pointers are valid for the whole call, which writes the
         // timer where it succeeds. The thread is the calling one, so it exists.

@@ -20,8 +20,8 @@ pub struct Interrupts {
 impl Interrupts {
     /// Catches these signals, except those that the parent process has set to be ignored, as `nohup` does.
     pub fn catch(signals: &[Signal]) -> io::Result<Self> {
-        let not_ignored = signals.iter().copied().filter(|signal| !is_ignored(signal.as_raw()));
-        let caught = SignalSet::of(not_ignored);
+        let numbers = signals.iter().map(|signal| signal.as_raw());
+        let caught = SignalSet::of(numbers.filter(|number| !is_ignored(*number)));
         caught.block()?;
         Ok(Self { waiting: caught.open()?, caught })
     }

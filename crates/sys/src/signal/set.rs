@@ -17,24 +17,14 @@ impl std::fmt::Debug for SignalSet {
 
 #[expect(unsafe_code, reason = "there are no safe wrappers for sets of signals")]
 impl SignalSet {
-    pub(crate) fn of(signals: impl Iterator<Item = Signal>) -> Self {
+    /// The signals with these numbers; real-time signals have no name.
+    pub(crate) fn of(numbers: impl IntoIterator<Item = libc::c_int>) -> Self {
         let mut set = Self::none();
-        for signal in signals {
-            set.add(signal.as_raw());
+        for number in numbers {
+            // SAFETY: the set is initialised. A number that is not a signal's changes nothing.
+            unsafe { libc::sigaddset(&raw mut set.0, number) };
         }
         set
-    }
-
-    /// The set of one signal that has no name, such as a real-time signal.
-    pub(crate) fn of_number(number: libc::c_int) -> Self {
-        let mut set = Self::none();
-        set.add(number);
-        set
-    }
-
-    fn add(&mut self, number: libc::c_int) {
-        // SAFETY: the set is initialised. A number that is not a signal's changes nothing.
-        unsafe { libc::sigaddset(&raw mut self.0, number) };
     }
 
     pub(crate) fn none() -> Self {
