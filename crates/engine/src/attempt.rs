@@ -26,7 +26,8 @@ use self::child::{Cause, Child, Start, Supervision};
 use super::orphans::containment::{Containment, SlotGroup};
 use super::orphans::reparented::Orphans;
 
-use self::cookie::{Cookie, CookieOwner};
+use self::command::SpawnProblem;
+use self::cookie::Cookie;
 use self::limits::AttemptLimits;
 use self::slot_records::Slots;
 use super::error::EngineError;
@@ -37,7 +38,7 @@ use domain::job::limits::ExceededLimit;
 use domain::job::outcome::{Outcome, error_line, exceeded_limit_line};
 use domain::log;
 use domain::values::signal::Signal;
-use store::{Claim, LeaseRef, Settlement};
+use store::{Claim, Settlement};
 use sys::cgroup::Group;
 use sys::failpoint;
 use sys::process::ChildExit;
@@ -108,16 +109,15 @@ pub(super) fn run(
     let (record, ending) = match start(claim, context, slot) {
         Ok(RunningAttempt { record, child, limits }) => {
             slot.journal.started(claim);
-            let LeaseRef { job, attempt } = claim.lease.clone();
-            let owner = CookieOwner::Attempt { job, attempt };
-            let cookie = Cookie { worker: context.command.worker_id.clone(), owner };
+            let attempt = claim.lease.attempt.to_string();
+            let owner = [(variables::JOB_ID, claim.lease.job.as_str()), (variables::ATTEMPT, &attempt)];
             let supervision = Supervision {
                 timeout: claim.timeout,
                 kill_grace: rules.kill_grace,
                 bell: slot.bell,
                 group: slot.group.as_ref(),
                 orphans: &context.orphans,
-                cookie: &cookie,
+                cookie: Cookie { worker: &context.command.worker_id, owner: &owner },
                 record_lock: Some(&context.slots.lock(record)),
                 limits: limits.as_ref(),
                 report: Some(SlotReport {
@@ -168,10 +168,9 @@ fn start(
     context: &AttemptContext,
     slot: &mut SlotContext<'_>,
 ) -> Result<RunningAttempt, StartFailure> {
-    let plan = command::prepare(claim, &context.command)
-        .map_err(|problem| StartFailure::Job(problem.to_string()))?;
-    let limits = AttemptLimits::prepare(claim, &context.containment)
-        .map_err(|error| StartFailure::Job(error.to_string()))?;
+    let of_job = |problem: SpawnProblem| StartFailure::Job(problem.to_string());
+    let plan = command::prepare(claim, &context.command).map_err(of_job)?;
+    let limits = AttemptLimits::prepare(claim, &context.containment).map_err(of_job)?;
     let bounds = limits.as_ref().map(AttemptLimits::bounds).unwrap_or_default();
     if let Some(group) = &mut slot.group {
         group.prepare(bounds).map_err(|error| StartFailure::Worker(cannot_make_group(error)))?;

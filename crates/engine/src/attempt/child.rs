@@ -72,7 +72,7 @@ pub(crate) struct Supervision<'a> {
     /// The group that it was started in; `None` if this worker cannot make groups.
     pub(crate) group: Option<&'a SlotGroup<'a>>,
     pub(crate) orphans: &'a Orphans,
-    pub(crate) cookie: &'a Cookie,
+    pub(crate) cookie: Cookie<'a>,
     /// `None` if this process runs no attempts.
     pub(crate) record_lock: Option<&'a RecordLock<'a>>,
     /// `None` if it has no limits.
@@ -218,7 +218,7 @@ impl Child {
             let wake_at = next_step.into_iter().chain(capture.spill_due()).chain(check_at).min();
             let timeout = wake_at.map(|at| at.saturating_duration_since(now));
             let others = [self.handle.as_fd(), supervision.bell.as_fd()];
-            let [has_ended, was_rung] = self.pipes.wait(others, timeout, capture);
+            let ([has_ended, was_rung], _) = self.pipes.wait(others, timeout, capture);
             if has_ended {
                 return termination;
             }
@@ -343,7 +343,8 @@ impl Child {
     ) {
         let mut signalled = HashSet::new();
         while Instant::now() < until && supervision.orphans.terminate(filter, &mut signalled) {
-            let [was_rung] = self.pipes.wait([supervision.bell.as_fd()], Some(ORPHAN_POLL_INTERVAL), capture);
+            let ([was_rung], _) =
+                self.pipes.wait([supervision.bell.as_fd()], Some(ORPHAN_POLL_INTERVAL), capture);
             let interrupt = if was_rung { supervision.bell.take().interrupt } else { None };
             if let Some(Interrupt::ReleaseAtOnce | Interrupt::Lost) = interrupt {
                 return;

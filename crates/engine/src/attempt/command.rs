@@ -78,6 +78,8 @@ pub(crate) struct Plan {
 pub(crate) enum SpawnProblem {
     #[error("cwd {} {why}", path.display())]
     Cwd { path: PathBuf, why: CwdProblem },
+    #[error("limits.cpu needs a delegated cgroup ({why})")]
+    CpuLimit { why: String },
     #[error("its {what} contains a NUL byte")]
     Nul { what: &'static str },
 }

@@ -1,39 +1,21 @@
 //! The environment variables by which a process of an attempt is recognised even after its parents have ended: the
 //! command is started with them and its children inherit them.
 
-use super::variables::{ATTEMPT, DELIVERY, JOB_ID, WORKER_ID};
-use domain::values::name::{JobId, WorkerId};
+use super::variables::WORKER_ID;
+use domain::values::name::WorkerId;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cookie {
-    pub(crate) worker: WorkerId,
-    pub(crate) owner: CookieOwner,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cookie<'a> {
+    pub(crate) worker: &'a WorkerId,
+    /// The variables that distinguish an attempt or a delivery from all others of the worker.
+    pub(crate) owner: &'a [(&'static str, &'a str)],
 }
 
-/// The attempt or hook that a command was started for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CookieOwner {
-    Attempt {
-        job: JobId,
-        attempt: u32,
-    },
-    /// A delivery to a hook.
-    Delivery {
-        name: String,
-    },
-}
-
-impl Cookie {
+impl Cookie<'_> {
     /// Whether a process with this environment (in the format of `/proc/PID/environ`) belongs to this attempt or
     /// delivery.
     pub(crate) fn is_in(&self, environ: &[u8]) -> bool {
-        self.of_worker(environ)
-            && match &self.owner {
-                CookieOwner::Attempt { job, attempt } => {
-                    has(environ, JOB_ID, job.as_str()) && has(environ, ATTEMPT, &attempt.to_string())
-                }
-                CookieOwner::Delivery { name } => has(environ, DELIVERY, name),
-            }
+        self.of_worker(environ) && self.owner.iter().all(|(name, value)| has(environ, name, value))
     }
 
     /// Whether it belongs to any attempt or delivery of this worker.
@@ -55,17 +37,19 @@ fn has(environ: &[u8], name: &str, value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attempt::variables::{ATTEMPT, DELIVERY, JOB_ID};
 
-    fn cookie() -> Cookie {
-        let owner = CookieOwner::Attempt { job: "job1".parse().expect("an id"), attempt: 2 };
-        Cookie { worker: "host-7.1".parse().expect("an id"), owner }
+    fn is_in(owner: &[(&'static str, &str)], environ: &[u8]) -> bool {
+        Cookie { worker: &"host-7.1".parse().expect("an id"), owner }.is_in(environ)
     }
+
+    const ATTEMPT_OWNER: &[(&str, &str)] = &[(JOB_ID, "job1"), (ATTEMPT, "2")];
 
     #[test]
     fn an_attempt_is_recognised_by_all_three_variables() {
         let whole = "A=b\0QUEUECTL_JOB_ID=job1\0QUEUECTL_ATTEMPT=2\0QUEUECTL_WORKER_ID=host-7.1\0";
-        assert!(cookie().is_in(whole.as_bytes()));
-        assert!(cookie().is_in(whole.trim_end_matches('\0').as_bytes()), "cut off");
+        assert!(is_in(ATTEMPT_OWNER, whole.as_bytes()));
+        assert!(is_in(ATTEMPT_OWNER, whole.trim_end_matches('\0').as_bytes()), "cut off");
         for (from, to) in [
             ("job1", "job12"),
             ("job1", "job"),
@@ -80,25 +64,23 @@ mod tests {
         ] {
             let other = whole.replace(from, to);
             assert_ne!(other, whole, "{from}");
-            assert!(!cookie().is_in(other.as_bytes()), "{other:?}");
+            assert!(!is_in(ATTEMPT_OWNER, other.as_bytes()), "{other:?}");
         }
-        assert!(!cookie().is_in(b""));
+        assert!(!is_in(ATTEMPT_OWNER, b""));
     }
 
     #[test]
     fn a_delivery_is_recognised_by_its_name_and_is_not_an_attempt() {
-        let delivery = Cookie { owner: CookieOwner::Delivery { name: "d-1".to_owned() }, ..cookie() };
-        assert!(delivery.is_in(b"QUEUECTL_DELIVERY=d-1\0QUEUECTL_WORKER_ID=host-7.1\0"));
-        assert!(!delivery.is_in(b"QUEUECTL_DELIVERY=d-11\0QUEUECTL_WORKER_ID=host-7.1\0"));
-        assert!(!cookie().is_in(b"QUEUECTL_DELIVERY=d-1\0QUEUECTL_WORKER_ID=host-7.1\0"));
+        let delivery = &[(DELIVERY, "d-1")];
+        assert!(is_in(delivery, b"QUEUECTL_DELIVERY=d-1\0QUEUECTL_WORKER_ID=host-7.1\0"));
+        assert!(!is_in(delivery, b"QUEUECTL_DELIVERY=d-11\0QUEUECTL_WORKER_ID=host-7.1\0"));
+        assert!(!is_in(ATTEMPT_OWNER, b"QUEUECTL_DELIVERY=d-1\0QUEUECTL_WORKER_ID=host-7.1\0"));
     }
 
     #[test]
     fn a_worker_is_recognised_by_one_variable() {
-        assert!(
-            cookie().of_worker(b"QUEUECTL_JOB_ID=other\0QUEUECTL_ATTEMPT=9\0QUEUECTL_WORKER_ID=host-7.1\0")
-        );
-        assert!(!cookie().of_worker(b"QUEUECTL_WORKER_ID=host-7.10\0"));
-        assert!(!cookie().of_worker(b"X=QUEUECTL_WORKER_ID=host-7.1\0"));
+        assert!(is_in(&[], b"QUEUECTL_JOB_ID=other\0QUEUECTL_ATTEMPT=9\0QUEUECTL_WORKER_ID=host-7.1\0"));
+        assert!(!is_in(&[], b"QUEUECTL_WORKER_ID=host-7.10\0"));
+        assert!(!is_in(&[], b"X=QUEUECTL_WORKER_ID=host-7.1\0"));
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
+use super::command::SpawnProblem;
 use crate::orphans::containment::Containment;
 use domain::job::limits::{ExceededLimit, Limits};
 use store::Claim;
@@ -24,13 +25,6 @@ pub(crate) const LIMIT_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// How often to search for processes that were started while others were being stopped, before killing all of them.
 const MAX_STOP_ROUNDS: usize = 50;
 
-/// Why the limits of an attempt cannot be enforced, so that it is not started.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LimitError {
-    #[error("limits.cpu needs a delegated cgroup ({why})")]
-    Cpu { why: String },
-}
-
 /// The limits of one attempt, and their enforcement.
 #[derive(Debug)]
 pub(crate) struct AttemptLimits {
@@ -41,7 +35,7 @@ pub(crate) struct AttemptLimits {
 
 impl AttemptLimits {
     /// `None` for an attempt without limits.
-    pub(crate) fn prepare(claim: &Claim, containment: &Containment) -> Result<Option<Self>, LimitError> {
+    pub(crate) fn prepare(claim: &Claim, containment: &Containment) -> Result<Option<Self>, SpawnProblem> {
         let limits = claim.limits;
         if limits.is_none() {
             return Ok(None);
@@ -50,7 +44,7 @@ impl AttemptLimits {
         let enabled = controllers.unwrap_or_default();
         if limits.cpu.is_some() && !enabled.cpu {
             let why = controllers.err().map_or("it has no cpu controller".to_owned(), ToString::to_string);
-            return Err(LimitError::Cpu { why });
+            return Err(SpawnProblem::CpuLimit { why });
         }
         let by_group = Controllers {
             memory: enabled.memory && limits.memory.is_some(),

@@ -64,38 +64,9 @@ impl Pipes {
         [self.out.command_end.as_fd(), self.err.command_end.as_fd()]
     }
 
-    /// Sleeps until there is output, one of `others` is ready, or `timeout` expires. Reads the output, and returns
-    /// which of the others are ready.
+    /// Sleeps until there is output, one of `others` is ready, or `timeout` expires. Reads the output. Returns which of the
+    /// others are ready, and whether there was output.
     pub(crate) fn wait<const N: usize>(
-        &self,
-        others: [BorrowedFd<'_>; N],
-        timeout: Option<Duration>,
-        capture: &mut Capture,
-    ) -> [bool; N] {
-        let (ready, _) = self.poll_once(others, timeout, capture);
-        ready
-    }
-
-    /// Reads output until `other` is ready or `timeout` expires. A process that cannot be killed may be blocked in a
-    /// write and ends only if its output is read.
-    pub(crate) fn read_until_ready(&self, other: BorrowedFd<'_>, timeout: Duration, capture: &mut Capture) {
-        let until = Instant::now() + timeout;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let [is_ready] = self.wait([other], Some(left), capture);
-            if is_ready || left.is_zero() {
-                return;
-            }
-        }
-    }
-
-    /// Reads the remaining output, after its writers have ended.
-    pub(crate) fn drain(&self, capture: &mut Capture) {
-        while let ([], true) = self.poll_once([], Some(Duration::ZERO), capture) {}
-    }
-
-    /// As `wait`, but also returns whether there was output.
-    fn poll_once<const N: usize>(
         &self,
         others: [BorrowedFd<'_>; N],
         timeout: Option<Duration>,
@@ -117,6 +88,24 @@ impl Pipes {
             has_output = true;
         }
         (std::array::from_fn(is_ready), has_output)
+    }
+
+    /// Reads output until `other` is ready or `timeout` expires. A process that cannot be killed may be blocked in a
+    /// write and ends only if its output is read.
+    pub(crate) fn read_until_ready(&self, other: BorrowedFd<'_>, timeout: Duration, capture: &mut Capture) {
+        let until = Instant::now() + timeout;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let ([is_ready], _) = self.wait([other], Some(left), capture);
+            if is_ready || left.is_zero() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the remaining output, after its writers have ended.
+    pub(crate) fn drain(&self, capture: &mut Capture) {
+        while let ([], true) = self.wait([], Some(Duration::ZERO), capture) {}
     }
 
     fn both(&self) -> [(Stream, &Pipe); 2] {

@@ -19,7 +19,7 @@ use crate::attempt::capture::Capture;
 use crate::attempt::child::{Cause, Child, Start, Supervision};
 use crate::attempt::command;
 use crate::attempt::command::{CommandLine, Context, Invocation, Plan, SpawnProblem};
-use crate::attempt::cookie::{Cookie, CookieOwner};
+use crate::attempt::cookie::Cookie;
 use crate::attempt::outcome_of;
 use crate::attempt::slot_records::RecordLock;
 use crate::attempt::variables;
@@ -96,14 +96,13 @@ impl Lane<'_> {
             group: self.group.as_ref().and_then(SlotGroup::group),
         })?;
         self.orphans.add_leader(child.pid);
-        let owner = CookieOwner::Delivery { name: delivery.to_owned() };
         let supervision = Supervision {
             timeout: Some(process.timeout),
             kill_grace: Duration::ZERO,
             bell: self.bell,
             group: self.group.as_ref(),
             orphans: self.orphans,
-            cookie: &Cookie { worker: self.context.worker_id.clone(), owner },
+            cookie: Cookie { worker: &self.context.worker_id, owner: &[(variables::DELIVERY, delivery)] },
             record_lock: self.record_lock.as_ref(),
             limits: None,
             report: None,

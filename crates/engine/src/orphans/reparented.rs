@@ -55,7 +55,7 @@ pub(crate) enum SurvivorPolicy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OrphanFilter<'a> {
     pub(crate) leader: Pid,
-    pub(crate) cookie: &'a Cookie,
+    pub(crate) cookie: Cookie<'a>,
     /// `None` if this process runs no attempts.
     pub(crate) record_lock: Option<&'a RecordLock<'a>>,
     /// `None` if it has no group.
