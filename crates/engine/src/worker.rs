@@ -23,8 +23,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
 
-use self::dispatcher::{Dispatcher, Interrupt, Order};
-use self::event_loop::StopReason;
+use self::dispatcher::{Dispatcher, Interrupt};
 use self::files::{Files, HomeState};
 use self::health::HealthNote;
 use self::ledger::Ledger;
@@ -114,10 +113,7 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineE
     drain_on_supervisor_death(plan.supervisor_pid)?;
     let mut worker = Worker::begin(plan, open, signals)?;
     worker.report_ready();
-    match worker.work()? {
-        StopReason::Drained => worker.end(),
-        StopReason::HomeDeleted => Ok(WorkerExit::Stopped),
-    }
+    worker.work()
 }
 
 /// A thread that panics would abandon its job; when the whole process dies, the supervisor recovers the job.
@@ -197,7 +193,7 @@ impl<'a> Worker<'a> {
         let system = EngineError::system("failed to determine the host of this worker");
         let origin = Origin::of_worker(files.folder(), plan.id.as_str()).map_err(system)?;
         let observer = Observer::here().map_err(system)?;
-        let dispatcher = Dispatcher::new(rules(&settings), order(&plan.served))
+        let dispatcher = Dispatcher::new(rules(&settings), plan.served.clone())
             .map_err(EngineError::system("failed to create a bell"))?;
         let concurrency = plan.concurrency.unwrap_or(settings.concurrency);
         let new = NewWorker {
@@ -213,6 +209,7 @@ impl<'a> Worker<'a> {
         };
         // A registered worker is up at once: making its control group takes the longest.
         let context = Arc::new(attempt_context(plan, &files)?);
+        let dispatcher = Arc::new(dispatcher);
         let hints = store.listen(&new)?;
         let stop_seen = store.register(&new)?;
         files::remove_stale(files.folder(), store.as_ref())?;
@@ -221,10 +218,10 @@ impl<'a> Worker<'a> {
                 .map_err(EngineError::system("failed to create a bell"))?,
             next_delivery: None,
             waiting_for_deliveries_since: None,
-            context,
             wake: Wake::new().map_err(EngineError::system("failed to create an epoll instance"))?,
-            dispatcher: Arc::new(dispatcher),
-            ledger: Ledger::new(plan.id.clone()),
+            ledger: Ledger::new(plan.id.clone(), &dispatcher, &context, &journal),
+            dispatcher,
+            context,
             reaper: Reaper::new(observer),
             scheduler: Scheduler::default(),
             pruner: Pruner::new(),
@@ -324,7 +321,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Ends the worker: everything is recorded, and only attempts that cannot be killed still run.
-    fn end(mut self) -> Result<WorkerExit, EngineError> {
+    fn end(&mut self) -> Result<WorkerExit, EngineError> {
         self.close();
         self.stop_deliveries();
         let left = self.dispatcher.unkillable_leases();
@@ -351,13 +348,6 @@ impl<'a> Worker<'a> {
                 result => return result,
             }
         }
-    }
-}
-
-fn order(served: &ServedJobs) -> Order {
-    match served {
-        ServedJobs::All | ServedJobs::Job(_) => Order::Turn,
-        ServedJobs::InOrder(queues) => Order::Queues(queues.clone()),
     }
 }
 

@@ -13,9 +13,8 @@ use std::time::{Duration, Instant};
 pub(crate) use self::bell::{EventBell, SlotBell};
 use crate::attempt::{FinishedAttempt, Rules};
 use crate::orphans::survivor::Survivor;
-use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
-use store::{Claim, LeaseRef, UnkillableProcess};
+use store::{Claim, LeaseRef, ServedJobs, UnkillableProcess};
 
 /// Why an attempt is ended early, in ascending order of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,25 +29,15 @@ pub(crate) enum Interrupt {
     Lost,
 }
 
-/// In which order slots take queued claims.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
-    /// By priority and due time, across all queues.
-    Turn,
-    /// By queue in this order, then by priority and due time.
-    Queues(Vec<QueueName>),
-}
-
-impl Order {
-    /// The smallest key goes first. A later claim may overtake queued ones: it has a higher priority, or its queue had
-    /// no capacity before. A claim that runs alone sorts last, so that it keeps no slot from starting the others.
-    fn key(&self, claim: &Claim) -> (bool, usize, Reverse<i32>, Timestamp, u64) {
-        let rank = match self {
-            Self::Turn => 0,
-            Self::Queues(queues) => queues.iter().position(|queue| *queue == claim.queue).unwrap_or(0),
-        };
-        (claim.runs_alone, rank, Reverse(claim.priority), claim.due_at, claim.number)
-    }
+/// Slots take the queued claim with the smallest key first: by queue if the worker serves queues in an order, then by
+/// priority and due time. A later claim may overtake queued ones: it has a higher priority, or its queue had no capacity
+/// before. A claim that runs alone sorts last, so that it keeps no slot from starting the others.
+fn order_key(served: &ServedJobs, claim: &Claim) -> (bool, usize, Reverse<i32>, Timestamp, u64) {
+    let rank = match served {
+        ServedJobs::All | ServedJobs::Job(_) => 0,
+        ServedJobs::InOrder(queues) => queues.iter().position(|queue| *queue == claim.queue).unwrap_or(0),
+    };
+    (claim.runs_alone, rank, Reverse(claim.priority), claim.due_at, claim.number)
 }
 
 /// How long a claim that must run alone waits for the worker's other attempts to end. Another attempt may run for
@@ -70,7 +59,7 @@ pub(crate) struct Dispatcher {
 #[derive(Debug)]
 struct State {
     claims: VecDeque<QueuedClaim>,
-    order: Order,
+    served: ServedJobs,
     finished: Vec<FinishedAttempt>,
     slots: Vec<Slot>,
     /// How many attempts may run at once.
@@ -156,8 +145,8 @@ impl State {
     }
 
     fn put(&mut self, queued: QueuedClaim) {
-        let key = self.order.key(&queued.claim);
-        let at = self.claims.partition_point(|other| self.order.key(&other.claim) <= key);
+        let key = order_key(&self.served, &queued.claim);
+        let at = self.claims.partition_point(|other| order_key(&self.served, &other.claim) <= key);
         self.claims.insert(at, queued);
     }
 
@@ -179,10 +168,10 @@ pub(crate) struct Load {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(rules: Rules, order: Order) -> io::Result<Self> {
+    pub(crate) fn new(rules: Rules, served: ServedJobs) -> io::Result<Self> {
         let state = State {
             claims: VecDeque::new(),
-            order,
+            served,
             finished: Vec::new(),
             slots: Vec::new(),
             max_running: usize::MAX,

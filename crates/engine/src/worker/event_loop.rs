@@ -10,10 +10,10 @@ use rustix::process::Signal;
 
 use super::dispatcher::{Interrupt, Load};
 use super::files::HomeState;
-use super::ledger::{Ledger, LedgerTools, TurnResult};
+use super::ledger::TurnResult;
 use super::prefetch;
 use super::wake::Event;
-use super::{Phase, Worker, rules};
+use super::{Phase, Worker, WorkerExit, rules};
 use crate::error::EngineError;
 use crate::journal::chain;
 use domain::settings::Settings;
@@ -44,14 +44,6 @@ fn every(span: Duration) -> Duration {
     if guards::is_off(Guard::Polling) { NEVER } else { span }
 }
 
-/// Why a worker stopped working.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopReason {
-    Drained,
-    /// The home was deleted, so nothing can be recorded.
-    HomeDeleted,
-}
-
 /// The duties of a worker that woke up.
 #[derive(Clone, Copy, Debug, Default)]
 struct WakeReason {
@@ -62,7 +54,8 @@ struct WakeReason {
 }
 
 impl Worker<'_> {
-    pub(crate) fn work(&mut self) -> Result<StopReason, EngineError> {
+    /// Works until the worker has ended.
+    pub(crate) fn work(&mut self) -> Result<WorkerExit, EngineError> {
         let mut reason = WakeReason::default();
         loop {
             self.run_timers()?;
@@ -70,30 +63,20 @@ impl Worker<'_> {
                 HomeState::Kept => {}
                 // Its open files still work, so the worker finishes and records its running attempts.
                 HomeState::Moved => self.drain(None),
+                // Nothing can be recorded.
                 HomeState::Deleted => {
                     self.abandon(Interrupt::ReleaseAtOnce);
-                    return Ok(StopReason::HomeDeleted);
+                    return Ok(WorkerExit::Stopped);
                 }
             }
             reason.poll |= self.timers.poll <= Instant::now() + TIMER_SLACK;
             self.turn(reason)?;
             self.journal.flush();
             if self.is_done() {
-                return Ok(StopReason::Drained);
+                return self.end();
             }
             reason = self.sleep()?;
         }
-    }
-
-    /// The ledger and its tools.
-    fn ledger_with_tools(&mut self) -> (&mut Ledger, LedgerTools<'_>) {
-        let tools = LedgerTools {
-            store: self.store.as_ref(),
-            dispatcher: &self.dispatcher,
-            slots: &self.context.slots,
-            journal: &self.journal,
-        };
-        (&mut self.ledger, tools)
     }
 
     /// Must be called before the store: when that is slow, a heartbeat may come too late for a lease, and other
@@ -124,9 +107,8 @@ impl Worker<'_> {
         {
             self.end_attempts();
         }
-        if Ledger::recall_at(&self.dispatcher).is_some_and(|at| at <= now) {
-            let (ledger, tools) = self.ledger_with_tools();
-            ledger.recall_prefetched(&tools, now.checked_sub(prefetch::MAX_CLAIM_WAIT).unwrap_or(now));
+        if self.ledger.recall_at().is_some_and(|at| at <= now) {
+            self.ledger.recall_prefetched(now.checked_sub(prefetch::MAX_CLAIM_WAIT).unwrap_or(now));
         }
         if self.timers.store > now {
             return Ok(());
@@ -138,7 +120,7 @@ impl Worker<'_> {
             }
         }
         if self.timers.heartbeat <= now + TIMER_SLACK {
-            let extended = self.heartbeat();
+            let extended = self.ledger.heartbeat(self.store.as_ref());
             if self.note_failure(extended)?.is_some() {
                 self.timers.heartbeat = now + self.settings.heartbeat_interval;
             }
@@ -218,8 +200,7 @@ impl Worker<'_> {
     fn apply_orders(&mut self, orders: Orders) {
         self.next_delivery = orders.next_delivery;
         if !orders.cancelled.is_empty() {
-            let (ledger, tools) = self.ledger_with_tools();
-            ledger.cancel(&tools, &orders.cancelled);
+            self.ledger.cancel(&orders.cancelled);
         }
         if orders.settings != self.settings {
             self.apply_settings(orders.settings);
@@ -255,15 +236,13 @@ impl Worker<'_> {
     fn turn(&mut self, reason: WakeReason) -> Result<(), EngineError> {
         if self.timers.store > Instant::now() {
             // Nothing can be recorded yet, but the bell must be cleared, or this thread would spin.
-            let (ledger, tools) = self.ledger_with_tools();
-            ledger.collect(&tools);
+            self.ledger.collect();
             self.deliveries.collect();
             return Ok(());
         }
         self.touch_if_due();
         let slots = if self.phase == Phase::Working { self.slots() } else { 0 };
-        let (ledger, tools) = self.ledger_with_tools();
-        let turn = ledger.turn(&tools, slots, reason.poll);
+        let turn = self.ledger.turn(self.store.as_ref(), slots, reason.poll);
         let Some(turn) = self.note_failure(turn)? else {
             return Ok(());
         };
@@ -335,16 +314,6 @@ impl Worker<'_> {
         Ok(None)
     }
 
-    fn heartbeat(&mut self) -> Result<(), StoreError> {
-        let (ledger, tools) = self.ledger_with_tools();
-        ledger.heartbeat(&tools)
-    }
-
-    fn recall(&mut self) {
-        let (ledger, tools) = self.ledger_with_tools();
-        ledger.recall(&tools);
-    }
-
     // Stopping
 
     /// Claims nothing more, and lets running attempts finish within `timeout`.
@@ -352,7 +321,7 @@ impl Worker<'_> {
         let kill_at = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         match self.phase {
             Phase::Working => {
-                self.recall();
+                self.ledger.recall();
                 // Only for display: the worker itself goes by its phase.
                 let _ = self.store.set_worker_state(&self.plan.id, WorkerState::Draining);
                 self.journal.note(format_args!("worker draining: it claims no more jobs"));
@@ -466,7 +435,7 @@ impl Worker<'_> {
     fn wake_in(&self) -> Duration {
         let now = Instant::now();
         let mut moments = vec![self.timers.tick, self.timers.heartbeat];
-        moments.extend(Ledger::recall_at(&self.dispatcher));
+        moments.extend(self.ledger.recall_at());
         if self.phase == Phase::Working {
             moments.push(self.timers.poll);
         }

@@ -5,32 +5,26 @@
 //! worker is, the more jobs share a commit. The ledger delays a commit only briefly, and only while every slot has its
 //! next job queued (`prefetch`).
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::dispatcher::{Dispatcher, Interrupt};
 use super::prefetch;
 use super::prefetch::Prefetch;
 use super::spawn_backoff::SpawnBackoff;
-use crate::attempt::FinishedAttempt;
-use crate::attempt::slot_records::Slots;
+use crate::attempt::{AttemptContext, FinishedAttempt};
 use crate::journal::{Journal, chain};
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use store::{Claim, Exchange, ExchangeResult, LeaseRef, LeaseStatus, Settlement, Store, StoreError};
 use sys::failpoint;
 
-/// The tools of the ledger. It does not keep them, because the worker may reopen the store.
-#[derive(Debug)]
-pub(crate) struct LedgerTools<'a> {
-    pub(crate) store: &'a dyn Store,
-    pub(crate) dispatcher: &'a Dispatcher,
-    pub(crate) slots: &'a Slots,
-    pub(crate) journal: &'a Journal,
-}
-
 #[derive(Debug)]
 pub(crate) struct Ledger {
     worker: WorkerId,
+    dispatcher: Arc<Dispatcher>,
+    context: Arc<AttemptContext>,
+    journal: Arc<Journal>,
     /// Attempts that ended and are not recorded yet.
     unsettled: Vec<Settlement>,
     /// The slot records of these attempts.
@@ -58,9 +52,17 @@ pub(crate) struct TurnResult {
 }
 
 impl Ledger {
-    pub(crate) fn new(worker: WorkerId) -> Self {
+    pub(crate) fn new(
+        worker: WorkerId,
+        dispatcher: &Arc<Dispatcher>,
+        context: &Arc<AttemptContext>,
+        journal: &Arc<Journal>,
+    ) -> Self {
         Self {
             worker,
+            dispatcher: Arc::clone(dispatcher),
+            context: Arc::clone(context),
+            journal: Arc::clone(journal),
             unsettled: Vec::new(),
             records: Vec::new(),
             from_slots: 0,
@@ -96,12 +98,12 @@ impl Ledger {
     /// store only if `poll` is set or the last turn left jobs.
     pub(crate) fn turn(
         &mut self,
-        tools: &LedgerTools<'_>,
+        store: &dyn Store,
         slots: usize,
         poll: bool,
     ) -> Result<TurnResult, StoreError> {
-        self.collect(tools);
-        let (want, want_limited) = self.claim_counts(tools, slots);
+        self.collect();
+        let (want, want_limited) = self.claim_counts(slots);
         let asks_store = want > 0 && (poll || self.may_be_more);
         if self.unsettled.is_empty() && !asks_store {
             return Ok(TurnResult::default());
@@ -111,41 +113,41 @@ impl Ledger {
             failpoint::hit("ledger.before_settle");
         }
         let exchange = Exchange { worker: &self.worker, settlements: &self.unsettled, want, want_limited };
-        let exchanged = tools.store.exchange(&exchange)?;
+        let exchanged = store.exchange(&exchange)?;
         if has_settled {
             failpoint::hit("ledger.after_settle");
         }
-        self.note_settled(&exchanged, tools.journal);
+        self.note_settled(&exchanged);
         self.unsettled.clear();
-        tools.dispatcher.note_recorded(std::mem::take(&mut self.from_slots));
-        self.records.drain(..).for_each(|index| tools.slots.clear_record(index));
+        self.dispatcher.note_recorded(std::mem::take(&mut self.from_slots));
+        self.records.drain(..).for_each(|index| self.context.slots.clear_record(index));
         self.next_due = exchanged.next_due;
         let claimed = exchanged.claimed.len();
         self.may_be_more = want > 0 && claimed == want;
         if claimed > 0 {
             failpoint::hit("ledger.after_claim");
         }
-        tools.dispatcher.dispatch(exchanged.claimed, self.prefetch.low_watermark(slots));
+        self.dispatcher.dispatch(exchanged.claimed, self.prefetch.low_watermark(slots));
         let may_be_more = self.may_be_more || exchanged.has_left_some;
         Ok(TurnResult { claimed, has_settled, may_be_more, is_retired: exchanged.retired })
     }
 
     /// The results are in the order of the settlements; those of lost leases are missing.
-    fn note_settled(&self, exchanged: &ExchangeResult, journal: &Journal) {
+    fn note_settled(&self, exchanged: &ExchangeResult) {
         let mut recorded = exchanged.settled.iter().peekable();
         for settlement in &self.unsettled {
-            journal.ended(settlement, recorded.next_if(|settled| settled.lease == settlement.lease));
+            self.journal.ended(settlement, recorded.next_if(|settled| settled.lease == settlement.lease));
         }
     }
 
     /// How many jobs to claim (for free slots, plus some prefetched ones while attempts are very short), and how many
     /// of them may belong to queues with a limit. The worker never holds more of the latter than it has slots, because
     /// a queued claim uses up capacity that another worker could use.
-    fn claim_counts(&self, tools: &LedgerTools<'_>, slots: usize) -> (usize, usize) {
+    fn claim_counts(&self, slots: usize) -> (usize, usize) {
         if self.is_backing_off() {
             return (0, 0);
         }
-        let load = tools.dispatcher.load();
+        let load = self.dispatcher.load();
         if load.is_reserved {
             return (0, 0);
         }
@@ -154,12 +156,12 @@ impl Ledger {
     }
 
     /// Collects the attempts that slots have finished.
-    pub(crate) fn collect(&mut self, tools: &LedgerTools<'_>) {
-        for FinishedAttempt { began, settlement, record, obstacle } in tools.dispatcher.take_finished() {
+    pub(crate) fn collect(&mut self) {
+        for FinishedAttempt { began, settlement, record, obstacle } in self.dispatcher.take_finished() {
             let has_not_started = obstacle.is_some();
             match obstacle {
                 Some(obstacle) => {
-                    tools.journal.error(&obstacle);
+                    self.journal.error(&obstacle);
                     self.obstacle = chain(&obstacle);
                     self.spawn_backoff.note_failed_start(Instant::now());
                 }
@@ -175,17 +177,17 @@ impl Ledger {
                     self.from_slots += 1;
                     self.records.extend(record);
                 }
-                None => record.into_iter().for_each(|index| tools.slots.clear_record(index)),
+                None => record.into_iter().for_each(|index| self.context.slots.clear_record(index)),
             }
         }
     }
 
     /// Extends every lease of this worker, and ends the attempts whose lease is lost.
-    pub(crate) fn heartbeat(&mut self, tools: &LedgerTools<'_>) -> Result<(), StoreError> {
-        self.collect(tools);
-        let mut leases = tools.dispatcher.leases();
+    pub(crate) fn heartbeat(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+        self.collect();
+        let mut leases = self.dispatcher.leases();
         leases.extend(self.unsettled.iter().map(|settlement| settlement.lease.clone()));
-        let statuses = tools.store.extend(&self.worker, &leases)?;
+        let statuses = store.extend(&self.worker, &leases)?;
         let (mut cancelled, mut lost) = (Vec::new(), Vec::new());
         for (lease, status) in leases.into_iter().zip(statuses) {
             match status {
@@ -194,24 +196,27 @@ impl Ledger {
                 LeaseStatus::Lost => lost.push(lease),
             }
         }
-        tools.dispatcher.interrupt(&lost, Interrupt::Lost);
-        self.cancel(tools, &cancelled);
+        self.dispatcher.interrupt(&lost, Interrupt::Lost);
+        self.cancel(&cancelled);
         Ok(())
     }
 
     /// Ends these attempts, and releases those that were never started.
-    pub(crate) fn cancel(&mut self, tools: &LedgerTools<'_>, leases: &[LeaseRef]) {
-        self.settle_unstarted(tools.dispatcher.interrupt(leases, Interrupt::Cancel));
+    pub(crate) fn cancel(&mut self, leases: &[LeaseRef]) {
+        let unstarted = self.dispatcher.interrupt(leases, Interrupt::Cancel);
+        self.settle_unstarted(unstarted);
     }
 
     /// Releases every claim that no slot has taken.
-    pub(crate) fn recall(&mut self, tools: &LedgerTools<'_>) {
-        self.release(tools.dispatcher.recall());
+    pub(crate) fn recall(&mut self) {
+        let recalled = self.dispatcher.recall();
+        self.release(recalled);
     }
 
     /// Releases the prefetched claims if one of them has waited for a slot since before this moment.
-    pub(crate) fn recall_prefetched(&mut self, tools: &LedgerTools<'_>, before: Instant) {
-        self.release(tools.dispatcher.recall_prefetched(before));
+    pub(crate) fn recall_prefetched(&mut self, before: Instant) {
+        let recalled = self.dispatcher.recall_prefetched(before);
+        self.release(recalled);
     }
 
     fn release(&mut self, recalled: Vec<Claim>) {
@@ -227,7 +232,7 @@ impl Ledger {
     }
 
     /// When the oldest prefetched claim will have waited for too long.
-    pub(crate) fn recall_at(dispatcher: &Dispatcher) -> Option<Instant> {
-        dispatcher.oldest_prefetched().and_then(|since| since.checked_add(prefetch::MAX_CLAIM_WAIT))
+    pub(crate) fn recall_at(&self) -> Option<Instant> {
+        self.dispatcher.oldest_prefetched().and_then(|since| since.checked_add(prefetch::MAX_CLAIM_WAIT))
     }
 }

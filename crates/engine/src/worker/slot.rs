@@ -60,8 +60,8 @@ fn spawn(
 mod tests {
     use super::*;
     use crate::attempt::Rules;
-    use crate::worker::dispatcher::Order;
     use std::time::Duration;
+    use store::ServedJobs;
 
     /// More than a process can address.
     const TOO_LARGE: usize = usize::MAX / 8;
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_slot_whose_thread_cannot_be_started_is_not_added() {
         let rules = Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 };
-        let dispatcher = Dispatcher::new(rules, Order::Turn).expect("a dispatcher");
+        let dispatcher = Dispatcher::new(rules, ServedJobs::All).expect("a dispatcher");
         spawn(&dispatcher, TOO_LARGE, |_, _| {}).expect_err("the stack is too large");
         let (sender, receiver) = mpsc::channel();
         let thread = spawn(&dispatcher, STACK_BYTES, move |number, _| {

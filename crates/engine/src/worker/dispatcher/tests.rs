@@ -3,6 +3,7 @@
 use super::bell::Notice;
 use crate::worker::dispatcher::*;
 use domain::job::limits::Limits;
+use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,8 +31,8 @@ fn claim_of(priority: i32, id: &str) -> Claim {
     }
 }
 
-fn dispatcher(order: Order) -> Dispatcher {
-    Dispatcher::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }, order).expect("a dispatcher")
+fn dispatcher(served: ServedJobs) -> Dispatcher {
+    Dispatcher::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }, served).expect("a dispatcher")
 }
 
 fn ids(claims: &[Claim]) -> Vec<&str> {
@@ -52,7 +53,7 @@ fn a_softer_interrupt_does_not_replace_a_pending_stronger_one() {
 
 #[test]
 fn a_slot_is_notified_of_a_reader_before_and_after_its_job_is_claimed() {
-    let dispatcher = dispatcher(Order::Turn);
+    let dispatcher = dispatcher(ServedJobs::All);
     let (slot, bell) = dispatcher.add_slot().expect("a slot");
     let numbered = |id, number| Claim { number, ..claim(id) };
     dispatcher.note_readers(&[3]);
@@ -79,7 +80,7 @@ fn finished(id: &str) -> FinishedAttempt {
 
 #[test]
 fn a_claim_that_must_run_alone_waits_for_all_others_and_blocks_new_ones() {
-    let dispatcher = dispatcher(Order::Turn);
+    let dispatcher = dispatcher(ServedJobs::All);
     let slots: Vec<usize> = (0..3).map(|_| dispatcher.add_slot().expect("a slot").0).collect();
     let suspect = Claim { runs_alone: true, ..claim_of(9, "suspect") };
     dispatcher.dispatch(vec![suspect, claim("a"), claim("b")], 0);
@@ -106,7 +107,7 @@ fn a_claim_that_must_run_alone_waits_for_all_others_and_blocks_new_ones() {
 
 #[test]
 fn a_claim_that_must_run_alone_starts_anyway_when_the_others_do_not_end() {
-    let dispatcher = dispatcher(Order::Turn);
+    let dispatcher = dispatcher(ServedJobs::All);
     let slots: Vec<usize> = (0..3).map(|_| dispatcher.add_slot().expect("a slot").0).collect();
     let suspect = Claim { runs_alone: true, ..claim_of(9, "suspect") };
     dispatcher.dispatch(vec![claim("long"), suspect], 0);
@@ -128,7 +129,7 @@ fn a_claim_that_must_run_alone_starts_anyway_when_the_others_do_not_end() {
 
 #[test]
 fn a_slot_that_was_given_up_neither_reserves_nor_frees_the_worker() {
-    let dispatcher = dispatcher(Order::Turn);
+    let dispatcher = dispatcher(ServedJobs::All);
     let slots: Vec<usize> = (0..3).map(|_| dispatcher.add_slot().expect("a slot").0).collect();
     let alone = |id: &str| Claim { runs_alone: true, ..claim(id) };
     dispatcher.dispatch(vec![alone("stuck")], 0);
@@ -142,7 +143,7 @@ fn a_slot_that_was_given_up_neither_reserves_nor_frees_the_worker() {
 
 #[test]
 fn a_claim_that_an_idle_slot_is_about_to_take_is_not_recalled_as_prefetched() {
-    let dispatcher = dispatcher(Order::Turn);
+    let dispatcher = dispatcher(ServedJobs::All);
     let (slot, _bell) = dispatcher.add_slot().expect("a slot");
     dispatcher.dispatch(vec![claim("first"), claim("second"), claim("third")], 0);
     let later = Instant::now() + Duration::from_secs(1);
@@ -158,7 +159,7 @@ fn a_claim_that_an_idle_slot_is_about_to_take_is_not_recalled_as_prefetched() {
 
 #[test]
 fn an_interrupted_claim_cannot_be_taken_any_more() {
-    let dispatcher = dispatcher(Order::Turn);
+    let dispatcher = dispatcher(ServedJobs::All);
     let (slot, bell) = dispatcher.add_slot().expect("a slot");
     dispatcher.dispatch(["runs", "long", "other", "waits"].map(claim).to_vec(), 0);
     dispatcher.take(slot).expect("the first");
@@ -174,8 +175,8 @@ fn a_later_claim_is_queued_by_order_and_not_by_arrival() {
     let in_queue = |queue: &str, claim: Claim| Claim { queue: name(queue), ..claim };
     let due = |millis, claim: Claim| Claim { due_at: Timestamp::from_millis(millis), ..claim };
     for (order, expected) in [
-        (Order::Turn, ["urgent", "early", "first", "second", "late"]),
-        (Order::Queues(vec![name("a"), name("b")]), ["first", "late", "urgent", "early", "second"]),
+        (ServedJobs::All, ["urgent", "early", "first", "second", "late"]),
+        (ServedJobs::InOrder(vec![name("a"), name("b")]), ["first", "late", "urgent", "early", "second"]),
     ] {
         let dispatcher = dispatcher(order);
         let (slot, _bell) = dispatcher.add_slot().expect("a slot");
@@ -196,7 +197,7 @@ fn a_later_claim_is_queued_by_order_and_not_by_arrival() {
 
 #[test]
 fn claims_of_limited_queues_are_counted_while_they_wait_and_while_they_run() {
-    let dispatcher = dispatcher(Order::Turn);
+    let dispatcher = dispatcher(ServedJobs::All);
     let (slot, _bell) = dispatcher.add_slot().expect("a slot");
     let limited = |id| Claim { is_limited: true, ..claim(id) };
     dispatcher.dispatch(vec![limited("first"), claim("plain"), limited("second")], 0);
@@ -209,7 +210,7 @@ fn claims_of_limited_queues_are_counted_while_they_wait_and_while_they_run() {
 
 #[test]
 fn a_claim_that_others_overtook_is_still_recalled_by_its_age() {
-    let dispatcher = dispatcher(Order::Turn);
+    let dispatcher = dispatcher(ServedJobs::All);
     let (slot, _bell) = dispatcher.add_slot().expect("a slot");
     dispatcher.dispatch(vec![claim("first"), claim("second")], 0);
     dispatcher.take(slot).expect("the first");
@@ -221,7 +222,7 @@ fn a_claim_that_others_overtook_is_still_recalled_by_its_age() {
 
 #[test]
 fn a_claim_is_recalled_together_with_all_claims_after_it() {
-    let dispatcher = dispatcher(Order::Turn);
+    let dispatcher = dispatcher(ServedJobs::All);
     let (slot, _bell) = dispatcher.add_slot().expect("a slot");
     dispatcher.dispatch(vec![claim("first"), claim("second")], 0);
     dispatcher.take(slot).expect("the first");
@@ -236,7 +237,7 @@ fn a_claim_is_recalled_together_with_all_claims_after_it() {
 
 #[test]
 fn no_more_attempts_run_than_allowed_although_there_are_more_slots() {
-    let dispatcher = dispatcher(Order::Turn);
+    let dispatcher = dispatcher(ServedJobs::All);
     let (first, _bell) = dispatcher.add_slot().expect("a slot");
     let (second, _other_bell) = dispatcher.add_slot().expect("a slot");
     dispatcher.set_max_running(1);
