@@ -15,92 +15,44 @@ pub fn hit(_name: impl fmt::Display) {}
 /// Called where the process reaches the fail-point with this name.
 #[cfg(debug_assertions)]
 pub fn hit(name: impl fmt::Display) {
-    if let Some(point) = armed::point()
-        && point.name == name.to_string()
-        && point.condition.is_met()
+    if let Some((armed, mark)) = armed::point()
+        && *armed == name.to_string()
     {
-        point.action.perform();
+        armed::act(mark);
     }
 }
 
 #[cfg(debug_assertions)]
 mod armed {
     use std::fs::File;
-    use std::path::PathBuf;
     use std::sync::OnceLock;
 
     use rustix::process::{Signal, getpid, kill_process};
 
-    /// The armed fail-point.
-    pub(super) struct Point {
-        pub(super) name: String,
-        pub(super) condition: Condition,
-        pub(super) action: Action,
-    }
-
-    impl Point {
-        fn parse(variable: &str) -> Self {
-            let Some((name, mark)) = variable.split_once('=') else {
-                return Self {
-                    name: variable.to_owned(),
-                    condition: Condition::Always,
-                    action: Action::Kill,
-                };
-            };
-            let (action, mark) =
-                mark.strip_prefix('!').map_or((Action::Kill, mark), |mark| (Action::Stop, mark));
-            Self { name: name.to_owned(), condition: Condition::parse(mark), action }
-        }
-    }
-
-    /// Which processes it applies to. The first process creates the file.
-    pub(super) enum Condition {
-        Always,
-        First(PathBuf),
-        AllButFirst(PathBuf),
-    }
-
-    impl Condition {
-        fn parse(mark: &str) -> Self {
-            mark.strip_prefix('+')
-                .map_or_else(|| Self::First(mark.into()), |mark| Self::AllButFirst(mark.into()))
-        }
-
-        pub(super) fn is_met(&self) -> bool {
-            match self {
-                Self::Always => true,
-                Self::First(mark) => File::create_new(mark).is_ok(),
-                Self::AllButFirst(mark) => File::create_new(mark).is_err(),
-            }
-        }
-    }
-
-    pub(super) fn point() -> Option<&'static Point> {
-        static POINT: OnceLock<Option<Point>> = OnceLock::new();
+    /// The name of the armed fail-point and its mark, which is empty if every process dies.
+    pub(super) fn point() -> Option<&'static (String, String)> {
+        static POINT: OnceLock<Option<(String, String)>> = OnceLock::new();
         let read = || {
             let variable = std::env::var("QUEUECTL_FAILPOINT").ok()?;
-            Some(Point::parse(&variable))
+            let (name, mark) = variable.split_once('=').unwrap_or((&variable, ""));
+            Some((name.to_owned(), mark.to_owned()))
         };
         POINT.get_or_init(read).as_ref()
     }
 
-    pub(super) enum Action {
-        Kill,
-        Stop,
-    }
-
-    impl Action {
-        pub(super) fn perform(&self) {
-            match self {
-                Self::Kill => {
-                    let killed = kill_process(getpid(), Signal::KILL);
-                    unreachable!("a process cannot outlive its own SIGKILL: {killed:?}")
-                }
-                Self::Stop => {
-                    // If this fails, the test reports it.
-                    let _ = kill_process(getpid(), Signal::STOP);
-                }
-            }
+    /// Kills or stops this process, if the mark is for it.
+    pub(super) fn act(mark: &str) {
+        let is_first = |path| File::create_new(path).is_ok();
+        let (is_meant, signal) = match mark.split_at_checked(1) {
+            None => (true, Signal::KILL),
+            Some(("+", path)) => (!is_first(path), Signal::KILL),
+            Some(("!", path)) => (is_first(path), Signal::STOP),
+            Some(_) => (is_first(mark), Signal::KILL),
+        };
+        if is_meant {
+            let sent = kill_process(getpid(), signal);
+            // If stopping fails, the test reports it.
+            assert!(signal == Signal::STOP, "a process cannot outlive its own SIGKILL: {sent:?}");
         }
     }
 }
