@@ -6,7 +6,7 @@ mod url;
 
 pub use payload::{Payload, Subject};
 pub use retry::{expired_before, retry_at};
-pub use url::{HookUrl, UrlError};
+pub use url::HookUrl;
 
 use std::fmt;
 use std::str::FromStr;
@@ -84,8 +84,18 @@ pub enum HookError {
     EmptySecret,
     #[error("the secret is longer than {MAX_SECRET_BYTES} bytes")]
     LongSecret,
-    #[error(transparent)]
-    Url(#[from] UrlError),
+    #[error("the URL must begin with http:// or https://")]
+    UrlScheme,
+    #[error("the URL has no host")]
+    NoUrlHost,
+    #[error(
+        "the URL must not contain a user or a password because it is displayed; sign with a secret instead"
+    )]
+    UrlPassword,
+    #[error("the URL must contain only visible ASCII characters; encode others as %XX")]
+    UrlCharacter,
+    #[error("the URL is longer than {} bytes", url::MAX_URL_BYTES)]
+    LongUrl,
 }
 
 /// The longest argument that the kernel accepts.

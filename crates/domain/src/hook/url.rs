@@ -2,27 +2,13 @@
 
 use std::str::FromStr;
 
+use super::HookError;
+
 /// An http or https URL without a password, because URLs are displayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookUrl(String);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UrlError {
-    #[error("the URL must begin with http:// or https://")]
-    Scheme,
-    #[error("the URL has no host")]
-    NoHost,
-    #[error(
-        "the URL must not contain a user or a password because it is displayed; sign with a secret instead"
-    )]
-    Password,
-    #[error("the URL must contain only visible ASCII characters; encode others as %XX")]
-    Character,
-    #[error("the URL is longer than {MAX_URL_BYTES} bytes")]
-    TooLong,
-}
-
-const MAX_URL_BYTES: usize = 2_048;
+pub(super) const MAX_URL_BYTES: usize = 2_048;
 
 impl HookUrl {
     pub fn as_str(&self) -> &str {
@@ -31,24 +17,24 @@ impl HookUrl {
 }
 
 impl FromStr for HookUrl {
-    type Err = UrlError;
+    type Err = HookError;
 
-    fn from_str(text: &str) -> Result<Self, UrlError> {
+    fn from_str(text: &str) -> Result<Self, HookError> {
         if text.len() > MAX_URL_BYTES {
-            return Err(UrlError::TooLong);
+            return Err(HookError::LongUrl);
         }
         let lower = text.to_ascii_lowercase();
         let scheme = ["http://", "https://"].into_iter().find(|scheme| lower.starts_with(scheme));
-        let rest = &text[scheme.ok_or(UrlError::Scheme)?.len()..];
+        let rest = &text[scheme.ok_or(HookError::UrlScheme)?.len()..];
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(UrlError::Character);
+            return Err(HookError::UrlCharacter);
         }
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         if authority.contains('@') {
-            return Err(UrlError::Password);
+            return Err(HookError::UrlPassword);
         }
         if authority.is_empty() || authority.starts_with(':') {
-            return Err(UrlError::NoHost);
+            return Err(HookError::NoUrlHost);
         }
         Ok(Self(text.to_owned()))
     }
@@ -64,19 +50,19 @@ mod tests {
             ("https://example.org/hooks?a=b@c", None),
             ("http://127.0.0.1:8080", None),
             ("HTTP://[::1]:80/x", None),
-            ("ftp://example.org", Some(UrlError::Scheme)),
-            ("example.org", Some(UrlError::Scheme)),
-            ("https://", Some(UrlError::NoHost)),
-            ("https:///x", Some(UrlError::NoHost)),
-            ("http://:80", Some(UrlError::NoHost)),
-            ("https://ada:pw@example.org/", Some(UrlError::Password)),
-            ("https://example.org/a b", Some(UrlError::Character)),
-            ("https://exämple.org/", Some(UrlError::Character)),
-            ("https://example.org/\u{1b}", Some(UrlError::Character)),
+            ("ftp://example.org", Some(HookError::UrlScheme)),
+            ("example.org", Some(HookError::UrlScheme)),
+            ("https://", Some(HookError::NoUrlHost)),
+            ("https:///x", Some(HookError::NoUrlHost)),
+            ("http://:80", Some(HookError::NoUrlHost)),
+            ("https://ada:pw@example.org/", Some(HookError::UrlPassword)),
+            ("https://example.org/a b", Some(HookError::UrlCharacter)),
+            ("https://exämple.org/", Some(HookError::UrlCharacter)),
+            ("https://example.org/\u{1b}", Some(HookError::UrlCharacter)),
         ] {
             assert_eq!(text.parse::<HookUrl>().err(), error, "{text:?}");
         }
         let long = format!("http://example.org/{}", "x".repeat(2_048));
-        assert_eq!(long.parse::<HookUrl>(), Err(UrlError::TooLong));
+        assert_eq!(long.parse::<HookUrl>(), Err(HookError::LongUrl));
     }
 }

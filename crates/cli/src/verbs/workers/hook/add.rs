@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::working_directory;
 use crate::render::report_change::report_change;
-use domain::hook::{HookError, HookEvent, Secret, Target, Trigger, check_command};
+use domain::hook::{HookEvent, Secret, Target, Trigger, check_command};
 use domain::job::environment::Environment;
 use domain::text::shell::quote_words;
 use domain::values::name::QueueName;
@@ -80,10 +80,7 @@ fn resolve(args: Args) -> Result<NewHook, Failure> {
     let target = match (args.command, args.url, args.words.is_empty()) {
         (Some(line), None, true) => command(line)?,
         (None, None, false) => command(quote_words(&args.words))?,
-        (None, Some(url), true) => {
-            let url = url.parse().map_err(|error| OpError::from(HookError::Url(error)))?;
-            Target::Url { url, secret }
-        }
+        (None, Some(url), true) => Target::Url { url: url.parse().map_err(OpError::from)?, secret },
         (None, None, true) => {
             return Err(
                 Failure::usage("no target given").with_hint("use --command, words after --, or --url")
