@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
-use self::pool::{Pool, WorkerStart, start_worker};
+use self::pool::{Pool, start_worker};
 use self::restarts::{Crash, Restarts};
 use self::survivors::{Survivors, kill_all};
 use self::watchdog::Watchdog;
@@ -213,10 +213,8 @@ impl<'a> Supervisor<'a> {
 
     fn start(&mut self, restarts: Restarts) -> std::io::Result<Member> {
         let id = self.next_id();
-        let liveness_lock = LivenessLock::hold(self.folder.path(), id.as_str(), Role::Supervisor)?;
-        let start =
-            WorkerStart { id: id.clone(), supervisor_pid: std::process::id(), stop_seen: self.stop_seen };
-        let (ChildProcess { pid, handle }, report) = start_worker(self.pool, &start)?;
+        let liveness_lock = LivenessLock::hold(&self.folder.path, id.as_str(), Role::Supervisor)?;
+        let (ChildProcess { pid, handle }, report) = start_worker(self.pool, &id, self.stop_seen)?;
         failpoint::hit("supervisor.after_start");
         let since = Instant::now();
         Ok(Member {
@@ -246,7 +244,7 @@ impl<'a> Supervisor<'a> {
         };
         if ended.status.success() {
             self.kill_orphans();
-            files::remove(self.folder.path(), &member.id);
+            files::remove(&self.folder.path, &member.id);
             return PoolSlot::Closed;
         }
         if ended.status.code() == Some(WorkerExit::HOLDS_LEASES_CODE.into()) {
@@ -263,7 +261,7 @@ impl<'a> Supervisor<'a> {
         self.kill_group(&member.id);
         self.kill_orphans();
         failpoint::hit("supervisor.before_reap");
-        let records = slot_records::read(self.folder.path(), member.id.as_str()).unwrap_or_default();
+        let records = slot_records::read(&self.folder.path, member.id.as_str()).unwrap_or_default();
         let left = self.survivors.left_by(member.pid, member.since, &records);
         if let Err(error) = self.reap(&member.id, &left, &records) {
             self.journal.error(&error);
@@ -273,7 +271,7 @@ impl<'a> Supervisor<'a> {
         failpoint::hit("supervisor.after_reap");
         let restarts = self.restarts_after(&member);
         if left.is_empty() {
-            files::remove(self.folder.path(), &member.id);
+            files::remove(&self.folder.path, &member.id);
         }
         self.after_crash(restarts)
     }
@@ -282,7 +280,7 @@ impl<'a> Supervisor<'a> {
     /// releases its lock on the dead worker, the reapers take over the rest and wait until these processes have ended.
     fn reap(&mut self, worker: &WorkerId, left: &[Pid], records: &[AttemptRecord]) -> Result<(), StoreError> {
         let store = opened(&mut self.store, self.open)?;
-        let folder = self.folder.path();
+        let folder = &self.folder.path;
         if left.is_empty() {
             return reap(store, folder, worker, "died", &[], &self.journal);
         }
@@ -293,7 +291,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn restarts_after(&self, member: &Member) -> Restarts {
-        let has_worked = slot_records::were_used(self.folder.path(), member.id.as_str());
+        let has_worked = slot_records::were_used(&self.folder.path, member.id.as_str());
         let was_healthy = member.since.elapsed() >= HEALTHY_AFTER;
         let before = if was_healthy { Restarts::default() } else { member.restarts };
         before.after(if has_worked { Crash::AfterWork } else { Crash::Idle })
@@ -325,7 +323,7 @@ impl<'a> Supervisor<'a> {
         if guards::is_off(Guard::OrphanCleanup) {
             return;
         }
-        if let Some(group) = containment::open(self.folder.path(), worker.as_str()) {
+        if let Some(group) = containment::open(&self.folder.path, worker.as_str()) {
             group.kill();
             group.empties_within(GROUP_KILL_TIMEOUT);
         }

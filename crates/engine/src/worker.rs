@@ -34,7 +34,6 @@ use super::attempt::slot_records::Slots;
 use super::attempt::{AttemptContext, Rules};
 use super::duties::pruner::Pruner;
 use super::duties::reaper::Reaper;
-use super::duties::scheduler::Scheduler;
 use super::error::EngineError;
 use super::hooks::delivery_pool::DeliveryPool;
 use super::journal::Journal;
@@ -158,7 +157,8 @@ pub(super) struct Worker<'a> {
     pub(super) journal: Arc<Journal>,
     pub(super) ledger: Ledger,
     pub(super) reaper: Reaper,
-    pub(super) scheduler: Scheduler,
+    /// When the next schedule is due, as of the last orders.
+    pub(super) next_fire: Option<Timestamp>,
     pub(super) pruner: Pruner,
     pub(super) wake: Wake,
     pub(super) signals: Interrupts,
@@ -191,7 +191,7 @@ impl<'a> Worker<'a> {
         store.prepare_logs(&plan.home.join(log::FOLDER))?;
         let settings = settings::in_force(store.as_ref())?;
         let system = EngineError::system("failed to determine the host of this worker");
-        let origin = Origin::of_worker(files.folder(), plan.id.as_str()).map_err(system)?;
+        let origin = Origin::of_worker(&files.folder, plan.id.as_str()).map_err(system)?;
         let observer = Observer::here().map_err(system)?;
         let dispatcher = Dispatcher::new(rules(&settings), plan.served.clone())
             .map_err(EngineError::system("failed to create a bell"))?;
@@ -204,7 +204,7 @@ impl<'a> Worker<'a> {
             supervisor_pid: Some(plan.supervisor_pid),
             served: plan.served.clone(),
             concurrency,
-            folder: files.folder().to_owned(),
+            folder: files.folder.clone(),
             stop_seen: plan.stop_seen,
         };
         // A registered worker is up at once: making its control group takes the longest.
@@ -212,7 +212,7 @@ impl<'a> Worker<'a> {
         let dispatcher = Arc::new(dispatcher);
         let hints = store.listen(&new)?;
         let stop_seen = store.register(&new)?;
-        files::remove_stale(files.folder(), store.as_ref())?;
+        files::remove_stale(&files.folder, store.as_ref())?;
         let mut worker = Self {
             deliveries: DeliveryPool::new(&context)
                 .map_err(EngineError::system("failed to create a bell"))?,
@@ -223,7 +223,7 @@ impl<'a> Worker<'a> {
             dispatcher,
             context,
             reaper: Reaper::new(observer),
-            scheduler: Scheduler::default(),
+            next_fire: None,
             pruner: Pruner::new(),
             hints,
             stop_seen,
@@ -356,10 +356,10 @@ pub(super) fn rules(settings: &Settings) -> Rules {
 }
 
 fn attempt_context(plan: &WorkerPlan, files: &Files) -> Result<AttemptContext, EngineError> {
-    let slots = Slots::create(files.folder(), plan.id.as_str())
+    let slots = Slots::create(&files.folder, plan.id.as_str())
         .map_err(EngineError::system("failed to create the file of slots"))?;
     let orphans = Orphans::new().map_err(EngineError::system("failed to watch for orphans"))?;
-    let containment = containment::make(files.folder(), plan.id.as_str())
+    let containment = containment::make(&files.folder, plan.id.as_str())
         .map_err(EngineError::system("failed to record the cgroup of this worker"))?;
     Ok(AttemptContext {
         command: command::Context {

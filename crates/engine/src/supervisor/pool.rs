@@ -13,7 +13,6 @@ use crate::error::EngineError;
 use crate::journal::JOURNAL;
 use crate::worker::files;
 use domain::values::name::WorkerId;
-use store::ServedJobs;
 use sys::fs::owner_only;
 use sys::process::spawn;
 use sys::process::spawn::{ChildProcess, Limits, ProcessScope, REPORT_PIPE, Spawn, own_environment, spawn};
@@ -25,42 +24,27 @@ pub(crate) const SELF: &CStr = c"/proc/self/exe";
 #[derive(Clone, Debug)]
 pub struct Pool {
     pub home: PathBuf,
-    pub served: ServedJobs,
     pub count: u32,
-    /// Slots per worker; `None` follows the setting.
-    pub concurrency: Option<u32>,
-    /// End when nothing is left to do.
-    pub until_empty: bool,
     /// Whether the journal is also written to standard error.
     pub echo: bool,
     /// The arguments by which this program becomes a worker of this pool; those of the individual worker are appended.
     pub worker_call: Vec<OsString>,
 }
 
-/// The data that a supervisor passes to a worker.
-#[derive(Clone, Debug)]
-pub(crate) struct WorkerStart {
-    pub(crate) id: WorkerId,
-    pub(crate) supervisor_pid: u32,
-    pub(crate) stop_seen: Option<u64>,
-}
-
-impl WorkerStart {
-    fn call(&self, pool: &Pool) -> Vec<OsString> {
-        let mut words = pool.worker_call.clone();
-        words.extend(["--id".into(), self.id.as_str().into()]);
-        words.extend(["--supervisor-pid".into(), self.supervisor_pid.to_string().into()]);
-        if let Some(stop_seen) = self.stop_seen {
-            words.extend(["--stop-seen".into(), stop_seen.to_string().into()]);
-        }
-        words
-    }
-}
-
 /// Starts a worker in its own process group, so that the terminal's signals reach only the supervisor. Returns the
 /// process and the pipe on which it will report.
-pub(crate) fn start_worker(pool: &Pool, start: &WorkerStart) -> io::Result<(ChildProcess, OwnedFd)> {
-    start_self(start.call(pool), None, ProcessScope::Group, stdio::stderr())
+pub(crate) fn start_worker(
+    pool: &Pool,
+    id: &WorkerId,
+    stop_seen: Option<u64>,
+) -> io::Result<(ChildProcess, OwnedFd)> {
+    let mut words = pool.worker_call.clone();
+    words.extend(["--id".into(), id.as_str().into()]);
+    words.extend(["--supervisor-pid".into(), std::process::id().to_string().into()]);
+    if let Some(stop_seen) = stop_seen {
+        words.extend(["--stop-seen".into(), stop_seen.to_string().into()]);
+    }
+    start_self(words, None, ProcessScope::Group, stdio::stderr())
 }
 
 /// Starts this program as a detached supervisor: in its own session, without the caller's descriptors. Returns when all

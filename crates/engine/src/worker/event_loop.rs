@@ -14,6 +14,7 @@ use super::ledger::TurnResult;
 use super::prefetch;
 use super::wake::Event;
 use super::{Phase, Worker, WorkerExit, rules};
+use crate::duties::scheduler;
 use crate::error::EngineError;
 use crate::journal::chain;
 use domain::settings::Settings;
@@ -84,7 +85,7 @@ impl Worker<'_> {
     fn touch_if_due(&mut self) {
         let now = Instant::now();
         if self.timers.touch <= now {
-            self.files.touch();
+            self.files.liveness_lock.touch();
             self.timers.touch = now + self.settings.lease / TOUCHES_PER_LEASE;
         }
     }
@@ -92,7 +93,7 @@ impl Worker<'_> {
     /// Publishes the worker's current problem, or that it is over.
     fn publish_health(&mut self) {
         if let Some(change) = self.health.take_change(self.ledger.obstacle(), Instant::now()) {
-            self.files.publish_health(change);
+            self.files.liveness_lock.report_problem(change);
         }
     }
 
@@ -189,11 +190,11 @@ impl Worker<'_> {
     /// Fires due schedules first, so that the orders take the new jobs into account.
     fn take_orders(&mut self) -> Result<Orders, StoreError> {
         let orders = self.store.orders(&self.plan.id)?;
-        self.scheduler.note(orders.next_fire);
-        if self.phase != Phase::Working || !self.scheduler.is_due(self.store.now()?) {
+        self.next_fire = orders.next_fire;
+        if !self.fire_in().is_some_and(|wait| wait.is_zero()) {
             return Ok(orders);
         }
-        self.scheduler.run_once(self.store.as_ref(), &self.journal)?;
+        self.next_fire = scheduler::run_once(self.store.as_ref(), &self.journal)?;
         self.store.orders(&self.plan.id)
     }
 
@@ -288,7 +289,7 @@ impl Worker<'_> {
         };
         self.journal.error(&error);
         self.health.note_store(chain(&error), Instant::now());
-        self.files.touch();
+        self.files.liveness_lock.touch();
         self.timers.store = Instant::now() + STORE_RETRY_DELAY;
         if let StoreError::NoSuchWorker(_) = error {
             self.abandon(Interrupt::Lost);
@@ -429,7 +430,7 @@ impl Worker<'_> {
         if self.phase != Phase::Working {
             return None;
         }
-        self.scheduler.due_in(self.store.now().ok()?)
+        Some(self.next_fire?.since(self.store.now().ok()?))
     }
 
     fn wake_in(&self) -> Duration {

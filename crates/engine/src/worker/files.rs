@@ -72,7 +72,7 @@ pub(crate) fn check_owners(home: &Path) -> Result<(), StoreError> {
 /// The folder of workers, as a supervisor opened it.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Identifies the folder: if the path now leads to another one or to none, the home was deleted.
     inode: u64,
 }
@@ -84,10 +84,6 @@ impl Folder {
         Ok(Self { path, inode })
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Whether the home that it is in was deleted.
     pub(crate) fn is_gone(&self) -> bool {
         is_gone(&self.path, self.inode)
@@ -97,9 +93,9 @@ impl Folder {
 /// The files of this worker, and the lock that proves that it is alive.
 #[derive(Debug)]
 pub(crate) struct Files {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     worker: WorkerId,
-    liveness_lock: LivenessLock,
+    pub(crate) liveness_lock: LivenessLock,
     /// Identifies the lock file: if the path now leads to another one or to none, the home was moved or deleted.
     inode: u64,
 }
@@ -122,10 +118,6 @@ impl Files {
         Ok(Self { folder, worker: worker.clone(), liveness_lock, inode })
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     /// Whether the home still exists at its path.
     pub(crate) fn home_state(&self) -> HomeState {
         if !is_gone(&liveness_lock::path(&self.folder, self.worker.as_str()), self.inode) {
@@ -135,16 +127,6 @@ impl Files {
         } else {
             HomeState::Deleted
         }
-    }
-
-    /// Shows that the worker is alive even if it cannot write to the store, so that no process takes it for hung.
-    pub(crate) fn touch(&self) {
-        self.liveness_lock.touch();
-    }
-
-    /// Publishes the worker's current problem in its lock file.
-    pub(crate) fn publish_health(&self, what: &str) {
-        self.liveness_lock.report_problem(what);
     }
 
     pub(crate) fn remove(&self) {

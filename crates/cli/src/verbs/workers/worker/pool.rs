@@ -54,10 +54,7 @@ impl PoolArguments {
     pub(crate) fn into_pool(self, location: &Location) -> Pool {
         Pool {
             home: location.home.clone(),
-            served: self.served(),
             count: self.flags.count,
-            concurrency: self.flags.concurrency,
-            until_empty: self.until_empty,
             echo: self.echo,
             worker_call: self.call("__worker", location),
         }
