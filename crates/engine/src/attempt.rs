@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use self::capture::Capture;
 use self::child::{Cause, Child, Start, Supervision};
 use super::orphans::containment::{Containment, SlotGroup};
-use super::orphans::reparented::Orphans;
+use super::orphans::reparented::{OrphanFilter, Orphans};
 
 use self::command::SpawnProblem;
 use self::cookie::Cookie;
@@ -115,10 +115,13 @@ pub(super) fn run(
                 timeout: claim.timeout,
                 kill_grace: rules.kill_grace,
                 bell: slot.bell,
-                group: slot.group.as_ref(),
                 orphans: &context.orphans,
-                cookie: Cookie { worker: &context.command.worker_id, owner: &owner },
-                record_lock: Some(&context.slots.lock(record)),
+                filter: OrphanFilter {
+                    leader: child.pid,
+                    cookie: Cookie { worker: &context.command.worker_id, owner: &owner },
+                    record_lock: Some(&context.slots.lock(record)),
+                    group: slot.group.as_ref(),
+                },
                 limits: limits.as_ref(),
                 report: Some(SlotReport {
                     dispatcher: slot.dispatcher,

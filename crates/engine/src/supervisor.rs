@@ -334,14 +334,11 @@ impl<'a> Supervisor<'a> {
         if guards::is_off(Guard::OrphanCleanup) {
             return;
         }
-        let left = kill_all(&self.children, |pid| self.is_member(pid), &self.survivors);
+        let is_member = |pid| self.members().any(|member| member.pid == pid);
+        let left = kill_all(&self.children, is_member, &self.survivors);
         let lives = |member: &&Member| !member.handle.ends_within(Duration::ZERO).unwrap_or(false);
         let living = self.members().filter(lives).map(|member| member.pid).collect();
         self.survivors.note(&left, &living);
-    }
-
-    fn is_member(&self, pid: Pid) -> bool {
-        self.members().any(|member| member.pid == pid)
     }
 
     fn members(&self) -> impl Iterator<Item = &Member> {

@@ -19,12 +19,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::capture::Capture;
 use super::command::{Invocation, Plan};
-use super::cookie::Cookie;
 use super::limits;
 use super::limits::AttemptLimits;
 use super::pipes::Pipes;
-use super::slot_records::{Record, RecordLock};
-use crate::orphans::containment::SlotGroup;
+use super::slot_records::Record;
 use crate::orphans::reparented::{OrphanFilter, Orphans, SurvivorPolicy};
 use crate::orphans::survivor::{KILL_RETRY_INTERVAL, KILL_TIMEOUT, Survivor, survivors};
 use crate::worker::dispatcher::{Interrupt, SlotBell, SlotReport};
@@ -69,12 +67,9 @@ pub(crate) struct Supervision<'a> {
     pub(crate) timeout: Option<Duration>,
     pub(crate) kill_grace: Duration,
     pub(crate) bell: &'a SlotBell,
-    /// The group that it was started in; `None` if this worker cannot make groups.
-    pub(crate) group: Option<&'a SlotGroup<'a>>,
     pub(crate) orphans: &'a Orphans,
-    pub(crate) cookie: Cookie<'a>,
-    /// `None` if this process runs no attempts.
-    pub(crate) record_lock: Option<&'a RecordLock<'a>>,
+    /// Selects the orphans of the command.
+    pub(crate) filter: OrphanFilter<'a>,
     /// `None` if it has no limits.
     pub(crate) limits: Option<&'a AttemptLimits>,
     /// For reporting that the slot cannot end the command. `None` for a hook process: no lease depends on it, so one that
@@ -163,37 +158,43 @@ impl Child {
 
     /// Watches it to its end, and kills every process that it left.
     pub(crate) fn run(
-        mut self,
+        self,
         supervision: Supervision<'_>,
         capture: &mut Capture,
     ) -> (Option<Cause>, io::Result<ChildExit>) {
-        let Supervision { cookie, record_lock, group, .. } = supervision;
-        let filter = OrphanFilter { leader: self.pid, cookie, record_lock, group };
-        let termination = self.watch(supervision, filter, capture);
+        SupervisedChild { child: self, supervision }.run(capture)
+    }
+}
+
+struct SupervisedChild<'a> {
+    child: Child,
+    supervision: Supervision<'a>,
+}
+
+impl SupervisedChild<'_> {
+    fn run(&self, capture: &mut Capture) -> (Option<Cause>, io::Result<ChildExit>) {
+        let termination = self.watch(capture);
         failpoint::hit("attempt.after_exit");
         if let Some(termination) = termination.filter(|termination| !termination.killed) {
-            self.wait_for_orphans(termination.kill_at, supervision, filter, capture);
+            self.wait_for_orphans(termination.kill_at, capture);
         }
-        self.kill_all(supervision);
+        self.kill_all();
         let wait = |orphan: &ProcessHandle, timeout| {
-            self.pipes.read_until_ready(orphan.as_fd(), timeout, capture);
+            self.child.pipes.read_until_ready(orphan.as_fd(), timeout, capture);
             Ok(())
         };
-        supervision.orphans.kill_all(filter, wait, |survivors| supervision.report(survivors));
-        self.pipes.drain(capture);
-        (termination.map(|termination| termination.cause), self.reap(supervision))
+        self.supervision
+            .orphans
+            .kill_all(self.supervision.filter, wait, |survivors| self.supervision.report(survivors));
+        self.child.pipes.drain(capture);
+        (termination.map(|termination| termination.cause), self.reap())
     }
 
     /// Reads its output until its shell has ended, by itself or because it was terminated.
-    fn watch(
-        &mut self,
-        supervision: Supervision<'_>,
-        filter: OrphanFilter<'_>,
-        capture: &mut Capture,
-    ) -> Option<Termination> {
-        let deadline = supervision.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    fn watch(&self, capture: &mut Capture) -> Option<Termination> {
+        let deadline = self.supervision.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut termination: Option<Termination> = None;
-        let mut check_at = supervision.watching().map(|_| Instant::now() + limits::LIMIT_CHECK_INTERVAL);
+        let mut check_at = self.supervision.watching().map(|_| Instant::now() + limits::LIMIT_CHECK_INTERVAL);
         let mut is_given_up = false;
         loop {
             let now = Instant::now();
@@ -201,151 +202,130 @@ impl Child {
                 capture.spill();
             }
             if termination.is_none() && deadline.is_some_and(|at| at <= now) {
-                termination = Some(self.terminate(Cause::Timeout, supervision.kill_grace));
+                termination = Some(self.terminate(Cause::Timeout));
             }
             if check_at.is_some_and(|at| at <= now) {
-                termination = self.check_limits(supervision, filter, termination);
+                termination = self.check_limits(termination);
                 check_at = Some(Instant::now() + limits::LIMIT_CHECK_INTERVAL);
             }
-            termination = termination.map(|termination| self.escalate(termination, now, supervision));
-            is_given_up |= termination
-                .is_some_and(|termination| self.survives_kill(termination, now, is_given_up, supervision));
-            if is_given_up && supervision.report.is_none() {
+            termination = termination.map(|termination| self.escalate(termination, now));
+            is_given_up |=
+                termination.is_some_and(|termination| self.survives_kill(termination, now, is_given_up));
+            if is_given_up && self.supervision.report.is_none() {
                 return termination;
             }
             let next_step =
                 termination.map_or(deadline, |termination| Some(termination.next_step(now, is_given_up)));
             let wake_at = next_step.into_iter().chain(capture.spill_due()).chain(check_at).min();
             let timeout = wake_at.map(|at| at.saturating_duration_since(now));
-            let others = [self.handle.as_fd(), supervision.bell.as_fd()];
-            let ([has_ended, was_rung], _) = self.pipes.wait(others, timeout, capture);
+            let others = [self.child.handle.as_fd(), self.supervision.bell.as_fd()];
+            let ([has_ended, was_rung], _) = self.child.pipes.wait(others, timeout, capture);
             if has_ended {
                 return termination;
             }
             if was_rung {
-                let notice = supervision.bell.take();
+                let notice = self.supervision.bell.take();
                 if notice.is_watched {
                     capture.watch();
                 }
                 if let Some(interrupt) = notice.interrupt {
-                    termination = Some(self.interrupt(interrupt, termination, supervision));
+                    termination = Some(self.interrupt(interrupt, termination));
                 }
             }
         }
     }
 
     /// Kills the command without grace if it exceeds a limit; an earlier cause remains the cause.
-    fn check_limits(
-        &self,
-        supervision: Supervision<'_>,
-        filter: OrphanFilter<'_>,
-        termination: Option<Termination>,
-    ) -> Option<Termination> {
+    fn check_limits(&self, termination: Option<Termination>) -> Option<Termination> {
         let roots = || {
-            let mut roots = supervision.orphans.list(filter);
-            roots.push(self.pid);
+            let mut roots = self.supervision.orphans.list(self.supervision.filter);
+            roots.push(self.child.pid);
             roots
         };
-        let limits = supervision.watching()?;
-        let Some(exceeded) = limits.exceeded(supervision.group.and_then(SlotGroup::group), roots) else {
+        let limits = self.supervision.watching()?;
+        let Some(exceeded) = limits.exceeded(self.supervision.filter.group(), roots) else {
             return termination;
         };
         // Stop the whole process group at once, before searching for processes that have left it.
         self.signal(Signal::STOP);
-        if supervision.group.is_none() {
+        if self.supervision.filter.group.is_none() {
             limits::stop_and_kill(roots);
         }
-        Some(
-            self.kill(termination.map_or(Cause::LimitExceeded(exceeded), |before| before.cause), supervision),
-        )
+        Some(self.kill(termination.map_or(Cause::LimitExceeded(exceeded), |before| before.cause)))
     }
 
     /// The first cause remains the cause, but a lost lease overrides it: nothing may be recorded, and there is no
     /// grace.
-    fn interrupt(
-        &self,
-        interrupt: Interrupt,
-        termination: Option<Termination>,
-        supervision: Supervision<'_>,
-    ) -> Termination {
+    fn interrupt(&self, interrupt: Interrupt, termination: Option<Termination>) -> Termination {
         let cause = Cause::Interrupt(interrupt);
         match (interrupt, termination) {
-            (Interrupt::Lost, _) => self.kill(cause, supervision),
-            (Interrupt::ReleaseAtOnce, before) => {
-                self.kill(before.map_or(cause, |before| before.cause), supervision)
-            }
+            (Interrupt::Lost, _) => self.kill(cause),
+            (Interrupt::ReleaseAtOnce, before) => self.kill(before.map_or(cause, |before| before.cause)),
             (Interrupt::Cancel | Interrupt::Release, Some(before)) => before,
-            (Interrupt::Cancel | Interrupt::Release, None) => self.terminate(cause, supervision.kill_grace),
+            (Interrupt::Cancel | Interrupt::Release, None) => self.terminate(cause),
         }
     }
 
-    fn terminate(&self, cause: Cause, grace: Duration) -> Termination {
+    fn terminate(&self, cause: Cause) -> Termination {
         self.signal(Signal::TERM);
         // A stopped process does not handle SIGTERM before SIGCONT.
         self.signal(Signal::CONT);
         let now = Instant::now();
-        Termination { cause, kill_at: now.checked_add(grace).unwrap_or(now), killed: false }
-    }
-
-    fn escalate(&self, termination: Termination, now: Instant, supervision: Supervision<'_>) -> Termination {
-        if termination.killed || termination.kill_at > now {
-            termination
-        } else {
-            self.kill(termination.cause, supervision)
+        Termination {
+            cause,
+            kill_at: now.checked_add(self.supervision.kill_grace).unwrap_or(now),
+            killed: false,
         }
     }
 
-    fn kill(&self, cause: Cause, supervision: Supervision<'_>) -> Termination {
-        self.kill_all(supervision);
+    fn escalate(&self, termination: Termination, now: Instant) -> Termination {
+        if termination.killed || termination.kill_at > now {
+            termination
+        } else {
+            self.kill(termination.cause)
+        }
+    }
+
+    fn kill(&self, cause: Cause) -> Termination {
+        self.kill_all();
         Termination { cause, kill_at: Instant::now(), killed: true }
     }
 
-    fn kill_all(&self, supervision: Supervision<'_>) {
+    fn kill_all(&self) {
         self.signal(Signal::KILL);
-        if let Some(group) = supervision.group.and_then(SlotGroup::group).filter(|group| group.is_populated())
-        {
+        if let Some(group) = self.supervision.filter.group().filter(|group| group.is_populated()) {
             group.kill();
         }
     }
 
     /// Whether its leader is still alive long after SIGKILL: then the slot is given up, and the kill is repeated
     /// periodically.
-    fn survives_kill(
-        &self,
-        termination: Termination,
-        now: Instant,
-        is_given_up: bool,
-        supervision: Supervision<'_>,
-    ) -> bool {
+    fn survives_kill(&self, termination: Termination, now: Instant, is_given_up: bool) -> bool {
         if !termination.killed || now < termination.kill_at + KILL_TIMEOUT {
             return false;
         }
         if is_given_up {
-            self.kill_all(supervision);
+            self.kill_all();
             return true;
         }
-        let survivors = survivors([self.pid], now - termination.kill_at);
+        let survivors = survivors([self.child.pid], now - termination.kill_at);
         let is_one = !survivors.is_empty();
         if is_one {
-            supervision.report(survivors);
+            self.supervision.report(survivors);
         }
         is_one
     }
 
     /// The shell has ended, but its descendants may still be cleaning up after SIGTERM. Daemons, which left its group,
     /// get the SIGTERM only now, as they have become children of this worker.
-    fn wait_for_orphans(
-        &mut self,
-        until: Instant,
-        supervision: Supervision<'_>,
-        filter: OrphanFilter<'_>,
-        capture: &mut Capture,
-    ) {
+    fn wait_for_orphans(&self, until: Instant, capture: &mut Capture) {
         let mut signalled = HashSet::new();
-        while Instant::now() < until && supervision.orphans.terminate(filter, &mut signalled) {
+        while Instant::now() < until
+            && self.supervision.orphans.terminate(self.supervision.filter, &mut signalled)
+        {
             let ([was_rung], _) =
-                self.pipes.wait([supervision.bell.as_fd()], Some(ORPHAN_POLL_INTERVAL), capture);
-            let interrupt = if was_rung { supervision.bell.take().interrupt } else { None };
+                self.child.pipes.wait([self.supervision.bell.as_fd()], Some(ORPHAN_POLL_INTERVAL), capture);
+            let interrupt = if was_rung { self.supervision.bell.take().interrupt } else { None };
             if let Some(Interrupt::ReleaseAtOnce | Interrupt::Lost) = interrupt {
                 return;
             }
@@ -355,19 +335,22 @@ impl Child {
     /// Signals the whole group. The leader is not reaped yet, so the group id is not reused; it may contain only a
     /// zombie.
     fn signal(&self, signal: Signal) {
-        let _ = kill_process_group(self.pid, signal);
+        let _ = kill_process_group(self.child.pid, signal);
     }
 
-    fn reap(&self, supervision: Supervision<'_>) -> io::Result<ChildExit> {
+    fn reap(&self) -> io::Result<ChildExit> {
         let began = Instant::now();
         loop {
-            if let Some(ended) = process::reap(self.pid)? {
+            if let Some(ended) = process::reap(self.child.pid)? {
                 return Ok(ended);
             }
-            if supervision.report.is_none() && began.elapsed() >= KILL_TIMEOUT {
-                return Err(io::Error::other(format!("process {} cannot be killed", self.pid.as_raw_pid())));
+            if self.supervision.report.is_none() && began.elapsed() >= KILL_TIMEOUT {
+                return Err(io::Error::other(format!(
+                    "process {} cannot be killed",
+                    self.child.pid.as_raw_pid()
+                )));
             }
-            self.handle.ends_within(ORPHAN_POLL_INTERVAL)?;
+            self.child.handle.ends_within(ORPHAN_POLL_INTERVAL)?;
         }
     }
 }

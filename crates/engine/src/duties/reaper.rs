@@ -73,11 +73,6 @@ struct Observation {
 }
 
 impl Observation {
-    /// How long the worker has held expired leases; zero when this is first asked.
-    fn overdue_for(&mut self) -> Duration {
-        self.overdue_since.get_or_insert_with(Instant::now).elapsed()
-    }
-
     /// How long the worker's heartbeat has not changed; zero when this is first asked.
     fn heartbeat_age(&mut self, worker: &Worker) -> Duration {
         let now = (worker.last_heartbeat, Instant::now());
@@ -201,10 +196,13 @@ impl Observation {
         if !worker_lives && !lives(worker, Role::Supervisor) {
             return Verdict::Dead;
         }
-        if worker.overdue && self.overdue_for() >= lease && !was_active_within(worker, lease) {
-            return if worker_lives { Verdict::Hung } else { Verdict::Dead };
+        let is_overdue =
+            worker.overdue && self.overdue_since.get_or_insert_with(Instant::now).elapsed() >= lease;
+        match (is_overdue && !was_active_within(worker, lease), worker_lives) {
+            (true, true) => Verdict::Hung,
+            (true, false) => Verdict::Dead,
+            (false, _) => Verdict::Leave,
         }
-        Verdict::Leave
     }
 
     /// Kills the worker's remaining processes; the inner result is an error if some are left.

@@ -24,7 +24,7 @@ use crate::attempt::outcome_of;
 use crate::attempt::slot_records::RecordLock;
 use crate::attempt::variables;
 use crate::orphans::containment::SlotGroup;
-use crate::orphans::reparented::Orphans;
+use crate::orphans::reparented::{OrphanFilter, Orphans};
 use crate::supervisor::pool::SELF;
 use crate::worker::dispatcher::SlotBell;
 use domain::hook::Target;
@@ -100,10 +100,13 @@ impl Lane<'_> {
             timeout: Some(process.timeout),
             kill_grace: Duration::ZERO,
             bell: self.bell,
-            group: self.group.as_ref(),
             orphans: self.orphans,
-            cookie: Cookie { worker: &self.context.worker_id, owner: &[(variables::DELIVERY, delivery)] },
-            record_lock: self.record_lock.as_ref(),
+            filter: OrphanFilter {
+                leader: child.pid,
+                cookie: Cookie { worker: &self.context.worker_id, owner: &[(variables::DELIVERY, delivery)] },
+                record_lock: self.record_lock.as_ref(),
+                group: self.group.as_ref(),
+            },
             limits: None,
             report: None,
         };

@@ -63,7 +63,8 @@ pub(crate) struct OrphanFilter<'a> {
 }
 
 impl<'a> OrphanFilter<'a> {
-    fn group(self) -> Option<&'a Group> {
+    /// The control group that it was started in.
+    pub(crate) fn group(self) -> Option<&'a Group> {
         self.group?.group()
     }
 }
