@@ -43,13 +43,13 @@ mod armed {
     /// Kills or stops this process, if the mark is for it.
     pub(super) fn act(mark: &str) {
         let is_first = |path| File::create_new(path).is_ok();
-        let (is_meant, signal) = match mark.split_at_checked(1) {
+        let (applies, signal) = match mark.split_at_checked(1) {
             None => (true, Signal::KILL),
             Some(("+", path)) => (!is_first(path), Signal::KILL),
             Some(("!", path)) => (is_first(path), Signal::STOP),
             Some(_) => (is_first(mark), Signal::KILL),
         };
-        if is_meant {
+        if applies {
             let sent = kill_process(getpid(), signal);
             // If stopping fails, the test reports it.
             assert!(signal == Signal::STOP, "a process cannot outlive its own SIGKILL: {sent:?}");
