@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::OpError;
 use crate::home::location::{Location, StoreAddress, ensure_home};
@@ -13,6 +14,12 @@ use store::{Store, StoreError};
 use sys::clock::SystemClock;
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, LOCK, Role};
+use sys::poll::Poll;
+
+/// How long to wait for processes of workers that have stopped.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A checked backup that is ready to replace the queue.
 #[derive(Debug)]
@@ -33,9 +40,7 @@ pub enum ExistingQueue {
 pub fn prepare(location: &Location, file: &Path, by: &str) -> Result<PreparedRestore, OpError> {
     File::open(file).map_err(|source| OpError::CannotRead { path: file.to_owned(), source })?;
     ensure_home(&location.home)?;
-    if let count @ 1.. = count_workers(location) {
-        return Err(RestoreError::Workers { count }.into());
-    }
+    wait_for_stopped_workers(location)?;
     let StoreAddress::Sqlite(database) = &location.store;
     let logs = location.home.join(log::FOLDER);
     let incoming = IncomingBackup::stage(file, database, &logs, Arc::new(SystemClock), by)?;
@@ -60,7 +65,7 @@ impl PreparedRestore {
     /// Replaces the queue, unless workers are alive.
     pub fn commit(self) -> Result<RestoreSummary, OpError> {
         let Self { incoming, location } = self;
-        Ok(incoming.install(&|| count_workers(&location))?)
+        Ok(incoming.install(&|| LiveWorkers::of(&location).count())?)
     }
 }
 
@@ -69,17 +74,44 @@ fn read(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
     Ok(Box::new(SqliteStore::open_read_only(database, Arc::new(SystemClock))?))
 }
 
-/// How many live workers and supervisors use this queue or are about to: those of this home, which may not have registered
-/// yet, and registered ones of other homes.
-fn count_workers(location: &Location) -> usize {
-    let folder = location.home.join(FOLDER);
-    let here =
-        folder.read_dir().into_iter().flatten().flatten().filter(|entry| is_held(&entry.path())).count();
-    // An unreadable queue has no registered workers.
-    let known = read(&location.store).and_then(|store| live_workers(store.as_ref())).unwrap_or_default();
-    let home = folder.canonicalize().unwrap_or(folder);
-    let elsewhere = known.iter().filter(|worker| worker.folder != home).count();
-    here + elsewhere
+/// Waits a moment for processes of this home that are not registered: `worker stop` has returned, and the processes are
+/// about to end.
+fn wait_for_stopped_workers(location: &Location) -> Result<(), RestoreError> {
+    let mut poll = Poll::growing(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL).within(EXIT_TIMEOUT);
+    loop {
+        let live = LiveWorkers::of(location);
+        match live.count() {
+            0 => return Ok(()),
+            count if live.registered > 0 || !poll.sleep() => return Err(RestoreError::Workers { count }),
+            _ => {}
+        }
+    }
+}
+
+/// The live workers and supervisors that use this queue or are about to.
+struct LiveWorkers {
+    /// Of this home, whether registered or not.
+    here: usize,
+    /// Of other homes.
+    elsewhere: usize,
+    registered: usize,
+}
+
+impl LiveWorkers {
+    fn of(location: &Location) -> Self {
+        let folder = location.home.join(FOLDER);
+        let files = folder.read_dir().into_iter().flatten().flatten();
+        let here = files.filter(|entry| is_held(&entry.path())).count();
+        // An unreadable queue has no registered workers.
+        let known = read(&location.store).and_then(|store| live_workers(store.as_ref())).unwrap_or_default();
+        let home = folder.canonicalize().unwrap_or(folder);
+        let elsewhere = known.iter().filter(|worker| worker.folder != home).count();
+        Self { here, elsewhere, registered: known.len() }
+    }
+
+    fn count(&self) -> usize {
+        self.here + self.elsewhere
+    }
 }
 
 fn is_held(path: &Path) -> bool {

@@ -55,6 +55,12 @@ impl Background {
         u64::from_str_radix(blocked, 16).is_ok_and(|set| set != 0)
     }
 
+    /// Whether it sleeps until a time, and waits for nothing else.
+    pub(crate) fn is_asleep(&self) -> bool {
+        let function = std::fs::read_to_string(format!("/proc/{}/wchan", self.child.id())).unwrap_or_default();
+        function.contains("nanosleep")
+    }
+
     /// Whether a signal has stopped it.
     pub(crate) fn is_stopped(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();

@@ -7,9 +7,12 @@ use std::path::Path;
 use domain::job::outcome::Outcome;
 use rusqlite::Connection;
 use store::JobVerb;
+use sys::fs::liveness_lock;
+use sys::fs::liveness_lock::{LivenessLock, Role};
 
 use crate::cli::faults::crash::assert_sound;
 use crate::cli::harness::Home;
+use crate::cli::harness::background::Background;
 use crate::cli::harness::working_home::{UNTIL_GO, WorkingHome, wait_until};
 use crate::store::fixture::{Fixture, change_all};
 
@@ -238,6 +241,23 @@ fn fault_36_a_restore_with_live_workers_is_a_conflict() {
     home.run(["worker", "stop", "-q"]).ok();
     home.run(["restore", "-q", "--yes", "copy.db"]).ok();
     assert_eq!(home.state_of("a"), "pending");
+}
+
+/// Its row says so as soon as it has stopped; its process ends later.
+#[test]
+fn fault_36_a_restore_waits_for_the_process_of_a_worker_that_has_stopped() {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["backup", "-q", "copy.db"]).ok();
+    let workers = home.path().join(liveness_lock::FOLDER);
+    fs::create_dir_all(&workers).expect("a folder");
+    let held = LivenessLock::hold(&workers, "w", Role::Worker).expect("a lock");
+    let restore = Background::start(home.call(["restore", "--yes", "copy.db"]));
+    wait_until("the restore waits", || restore.is_asleep());
+    drop(held);
+    assert!(restore.end().0.success());
+    let held = LivenessLock::hold(&workers, "w", Role::Worker).expect("a lock");
+    home.run(["restore", "--yes", "copy.db"]).fails(4).says("a worker is running");
+    drop(held);
 }
 
 #[test]
