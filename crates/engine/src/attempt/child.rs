@@ -178,7 +178,8 @@ impl SupervisedChild<'_> {
         if let Some(termination) = termination.filter(|termination| !termination.killed) {
             self.wait_for_orphans(termination.kill_at, capture);
         }
-        self.kill_all();
+        // Processes outside its process group are killed as orphans.
+        self.signal(Signal::KILL);
         let wait = |orphan: &ProcessHandle, timeout| {
             self.child.pipes.read_until_ready(orphan.as_fd(), timeout, capture);
             Ok(())
