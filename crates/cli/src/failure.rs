@@ -67,16 +67,15 @@ impl Failure {
         Self::new(Exit::Usage, message)
     }
 
-    /// Converts clap's error: its first paragraph becomes the message, its tip (else the usage line) the hint.
+    /// Converts clap's error: its first paragraph becomes the message, the usage line the hint.
     pub(super) fn from_usage(error: &clap::Error) -> Self {
         let text = error.to_string();
         let message = text.split("\n\n").next().unwrap_or_default();
         let message: Vec<&str> = message.lines().map(str::trim).collect();
         let message = message.join(" ");
         let message = message.strip_prefix("error: ").unwrap_or(&message);
-        let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
         let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
-        let hint = tip.map(str::to_owned).or_else(|| usage.map(|usage| format!("usage: {usage}")));
+        let hint = usage.map(|usage| format!("usage: {usage}"));
         Self { hint, ..Self::usage(message) }
     }
 }

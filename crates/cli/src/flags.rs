@@ -3,6 +3,7 @@
 pub(crate) mod caller;
 pub(crate) mod edit;
 pub(crate) mod fixed;
+pub(crate) mod handle;
 pub(crate) mod job;
 pub(crate) mod or_none;
 pub(crate) mod selection;

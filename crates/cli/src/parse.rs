@@ -4,11 +4,17 @@
 //! describes the one verb that was asked for. The whole tree is built only to answer everything else: errors, which name
 //! similar verbs and flags, help, and command lines without a verb.
 
+mod aliases;
+mod command_words;
+mod suggest;
+
 use std::ffi::OsString;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
+use self::command_words::takes_next_word;
+use super::failure::Failure;
 use super::render::help_groups;
 use super::root::{Cli, Global};
 use super::verbs;
@@ -22,7 +28,9 @@ pub(super) struct CommandLine {
 }
 
 pub(super) fn parse(words: &[OsString]) -> Result<CommandLine, clap::Error> {
-    match parse_one_verb(words) {
+    let root = Cli::command();
+    let words = &aliases::expand(&root, words);
+    match parse_one_verb(root, words) {
         Ok(line) => Ok(line),
         // The version does not depend on the verbs.
         Err(error) if error.kind() == ErrorKind::DisplayVersion => Err(error),
@@ -40,42 +48,73 @@ pub(super) fn whole() -> Command {
 
 /// Whatever this accepts, the whole tree accepts too, and with the same result: both read the words in the same order,
 /// and differ only in the verbs that were not asked for.
-fn parse_one_verb(words: &[OsString]) -> Result<CommandLine, clap::Error> {
-    let root = Cli::command();
-    let verb = first_word(&root, words).and_then(verbs::find);
+fn parse_one_verb(root: Command, words: &[OsString]) -> Result<CommandLine, clap::Error> {
+    let verb = place_of_verb(&root, words).and_then(|at| verbs::find(words[at].to_str()?));
     parse_by(root.subcommands(verb.map(Verb::describe)), words)
 }
 
 fn parse_by(command: Command, words: &[OsString]) -> Result<CommandLine, clap::Error> {
-    let mut matches = command.try_get_matches_from(words)?;
+    let words = command_words::mark(&command, words);
+    let mut matches = command.try_get_matches_from(words.iter())?;
     let Cli { global } = Cli::from_arg_matches_mut(&mut matches)?;
     let (name, arguments) = matches.remove_subcommand().expect("the parser requires a verb");
     let verb = verbs::find(&name).expect("the parser accepts the names in the table only");
     Ok(CommandLine { global, verb, arguments })
 }
 
-/// The first word that is neither a flag nor the value of one: the verb, if there is one.
-fn first_word<'a>(root: &Command, words: &'a [OsString]) -> Option<&'a str> {
-    let mut words = words.iter().skip(1);
-    loop {
-        match words.next()?.to_str()? {
-            "--" => return None,
-            flag if flag.starts_with('-') => {
-                if takes_next_word(root, flag) {
-                    words.next();
-                }
-            }
-            word => return Some(word),
-        }
+/// The failure for words that could not be parsed: clap's message, with a hint of ours.
+pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
+    let named = |kind| match error.get(kind) {
+        Some(ContextValue::String(typed)) => Some(typed.as_str()),
+        _ => None,
+    };
+    let mut root = whole();
+    root.build();
+    let words = aliases::expand(&Cli::command(), words);
+    let (command, path) = verb_of(&root, &words);
+    let verb = named(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
+    if let Some(typed) = verb {
+        let all = format!("`{} --help` lists the commands", ["queuectl", &path].join(" ").trim_end());
+        let hint = suggest::instead_of_verb(command, &path, typed).unwrap_or(all);
+        return Failure::usage(format!("unknown command `{typed}`")).with_hint(hint);
     }
+    let flag = named(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
+    let hint = flag.and_then(|typed| suggest::instead_of_flag(command, &path, typed));
+    let value = || {
+        let Some(ContextValue::Strings(known)) = error.get(ContextKind::ValidValue) else {
+            return None;
+        };
+        suggest::instead_of_value(named(ContextKind::InvalidValue)?, known)
+    };
+    let hint = hint.or_else(value);
+    let failure = Failure::from_usage(error);
+    hint.map_or(failure.clone(), |hint| failure.with_hint(hint))
 }
 
-/// Whether the value of this flag is the next word, as in `--home DIR`, but not in `--home=DIR`.
-fn takes_next_word(root: &Command, flag: &str) -> bool {
-    let mut takers = root.get_arguments().filter(|argument| argument.get_action().takes_values());
-    match flag.strip_prefix("--") {
-        Some(long) => takers.any(|taker| taker.get_long() == Some(long)),
-        None => takers.any(|taker| taker.get_short().is_some_and(|short| flag[1..].chars().eq([short]))),
+/// The deepest verb that the words name, and the names on the way to it.
+fn verb_of<'a>(root: &'a Command, words: &[OsString]) -> (&'a Command, String) {
+    let (mut command, mut path) = (root, Vec::new());
+    let words = words.iter().skip(1).filter_map(|word| word.to_str()).take_while(|word| *word != "--");
+    for word in words {
+        if let Some(verb) = command.find_subcommand(word) {
+            command = verb;
+            path.push(verb.get_name());
+        }
+    }
+    (command, path.join(" "))
+}
+
+/// The place of the first word that is neither a flag nor the value of one: of the verb, if there is one.
+fn place_of_verb(root: &Command, words: &[OsString]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match words.get(at)?.to_str()? {
+            "--" => return None,
+            flag if flag.starts_with('-') => {
+                at += if takes_next_word(&[root], flag.as_ref()) { 2 } else { 1 };
+            }
+            _ => return Some(at),
+        }
     }
 }
 
@@ -151,7 +190,8 @@ mod tests {
 
     fn found(line: &str) -> Option<&'static str> {
         let words = split(line);
-        first_word(&Cli::command(), &words).and_then(verbs::find).map(Verb::name)
+        let at = place_of_verb(&Cli::command(), &words)?;
+        words[at].to_str().and_then(verbs::find).map(Verb::name)
     }
 
     /// All that a caller can see of the answer.
@@ -191,7 +231,8 @@ mod tests {
             let verb = found(&path).unwrap_or_else(|| panic!("`{path}` is not found"));
             assert!(path.starts_with(verb), "`{path}` is taken for {verb}");
             let help = format!("{path} --help");
-            let lazy = parse_one_verb(&split(&help)).map(|_| ()).expect_err("help is not a verb");
+            let lazy =
+                parse_one_verb(Cli::command(), &split(&help)).map(|_| ()).expect_err("help is not a verb");
             let whole = by_whole(&help).map(|_| ()).expect_err("help is not a verb");
             assert_eq!(lazy.kind(), ErrorKind::DisplayHelp, "{path}");
             assert_eq!(lazy.render().ansi().to_string(), whole.render().ansi().to_string(), "{path}");
@@ -228,7 +269,7 @@ mod tests {
     #[test]
     fn an_ordinary_command_line_needs_only_its_verb() {
         for line in ORDINARY {
-            let lazy = parse_one_verb(&split(line));
+            let lazy = parse_one_verb(Cli::command(), &split(line));
             assert!(lazy.is_ok(), "{line}: {}", shown(lazy));
         }
     }
@@ -248,9 +289,12 @@ mod tests {
             let words = before.iter().map(OsString::from).chain([odd.clone()]);
             words.chain(after.iter().map(OsString::from)).collect()
         };
-        assert_eq!(first_word(&Cli::command(), &words(&["queuectl"], &["list"])), None);
+        assert_eq!(place_of_verb(&Cli::command(), &words(&["queuectl"], &["list"])), None);
         let home = words(&["queuectl", "--home"], &["list"]);
-        assert_eq!(first_word(&Cli::command(), &home), Some("list"));
-        assert_eq!(parse_one_verb(&home).map(|line| line.global.home).ok(), Some(Some(odd.into())));
+        assert_eq!(place_of_verb(&Cli::command(), &home), Some(3));
+        assert_eq!(
+            parse_one_verb(Cli::command(), &home).map(|line| line.global.home).ok(),
+            Some(Some(odd.into()))
+        );
     }
 }

@@ -10,6 +10,7 @@ use clap::{ColorChoice, Parser};
 
 use super::context::{Context, notes, results};
 use super::failure::{Exit, Failure, report};
+use super::parse;
 use super::parse::{CommandLine, parse};
 use super::render::help_groups::with_own_about_of_help;
 use sys::signal;
@@ -69,12 +70,13 @@ pub(super) fn main() -> ExitCode {
             context.leave();
             result.unwrap_or_else(|failure| report(&failure, global.json, global.color))
         }
-        Err(error) => answer_unparsed(&error, asks_for_json(&arguments), color_asked_for(&arguments)),
+        Err(error) => answer_unparsed(&error, &arguments),
     }
 }
 
 /// Prints help, the version or clap's error. Help that was printed because the verb is missing still exits with an error.
-fn answer_unparsed(error: &clap::Error, as_json: bool, color: ColorChoice) -> ExitCode {
+fn answer_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    let (as_json, color) = (asks_for_json(arguments), color_asked_for(arguments));
     let no_verb = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if no_verb && as_json || error.kind() == ErrorKind::MissingSubcommand {
         return report(&missing_verb(error), as_json, color);
@@ -86,7 +88,7 @@ fn answer_unparsed(error: &clap::Error, as_json: bool, color: ColorChoice) -> Ex
         return Exit::Usage.into();
     }
     if error.use_stderr() {
-        return report(&Failure::from_usage(error), as_json, color);
+        return report(&parse::explain(error, arguments), as_json, color);
     }
     let _ = results(color).write_all(text.as_bytes());
     ExitCode::SUCCESS

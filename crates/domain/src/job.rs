@@ -114,6 +114,13 @@ pub struct Job {
     pub latest: LatestAttempt,
 }
 
+impl Job {
+    /// How people name it: by the id that its caller chose, else by its number.
+    pub fn handle(&self) -> String {
+        if self.id.is_generated() { self.number.to_string() } else { self.id.to_string() }
+    }
+}
+
 /// The job's columns about its latest attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LatestAttempt {

@@ -8,6 +8,7 @@ pub mod dlq;
 pub mod edit;
 pub mod enqueue;
 pub mod explain;
+pub mod handle;
 pub mod list;
 pub mod logs;
 pub mod wait;

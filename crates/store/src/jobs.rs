@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::row;
+use crate::rows::keys::JobSeq;
 use crate::rows::tx::Effects;
 use crate::rows::verbs::{change, edit, enqueue};
 use crate::rows::views::{explain_facts, find, graph, idle, list};
@@ -68,6 +69,26 @@ impl dyn Store + '_ {
     /// The ids that begin with this prefix, in order.
     pub fn ids_with_prefix(&self, prefix: &JobId, limit: usize) -> Result<Vec<JobId>> {
         self.view(|tx| find::ids_with_prefix(tx, prefix, limit))
+    }
+
+    /// The ids that end with this text, newest first. Only the newest `among` jobs are searched.
+    pub fn ids_with_suffix(&self, suffix: &JobId, among: u64, limit: usize) -> Result<Vec<JobId>> {
+        self.view(|tx| find::ids_with_suffix(tx, suffix, among, limit))
+    }
+
+    /// The id of the job with this number.
+    pub fn id_of_number(&self, number: u64) -> Result<Option<JobId>> {
+        self.view(|tx| row::id(tx, JobSeq::of_number(number)))
+    }
+
+    /// The job that was enqueued last.
+    pub fn latest(&self) -> Result<Option<JobId>> {
+        self.view(find::latest)
+    }
+
+    /// The job that was enqueued last among those that run.
+    pub fn latest_running(&self) -> Result<Option<JobId>> {
+        self.view(find::latest_running)
     }
 
     /// Dead jobs by reason and error line.

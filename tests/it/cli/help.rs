@@ -167,7 +167,7 @@ fn failures() -> Vec<(Vec<&'static str>, i32)> {
         (vec!["bogus"], 2),
         (vec!["list", "--bogus"], 2),
         (vec!["list", "--state", "daed"], 2),
-        (vec!["show"], 2),
+        (vec!["edit"], 2),
         (vec!["--color", "sometimes", "list"], 2),
         (vec!["enqueue"], 2),
         (vec!["enqueue", "{"], 2),

@@ -21,7 +21,8 @@ const SMALL_TABLES: [&str; 8] =
     ["settings", "sequence", "queues", "workers", "counters", "hooks", "schedules", "unkillable"];
 
 /// Statements that may scan a table, because they stop at its first row.
-const FIRST_ROW_ONLY: [&str; 3] = [
+const FIRST_ROW_ONLY: [&str; 4] = [
+    "select id from jobs order by seq desc limit 1",
     "select 1 from pending_unblocks limit 1",
     "select parent_seq, failed, after_seq from pending_unblocks order by parent_seq limit 1",
     "select due_at from waiting order by due_at, seq limit 1",

@@ -99,6 +99,10 @@ fn read_all(fixture: &Fixture) {
     store.explain_facts(&job_id("ready-50")).expect("the facts for explain");
     store.existing_ids(&[job_id("dead-1"), job_id("unknown")]).expect("taken");
     store.ids_with_prefix(&job_id("failed-"), PAGE).expect("ids");
+    store.ids_with_suffix(&job_id("d-1"), 10, PAGE).expect("ids");
+    store.id_of_number(1).expect("an id");
+    store.latest().expect("the latest job");
+    store.latest_running().expect("the latest job that runs");
     store.select(&JobFilter::in_phase(Phase::State(StateName::Dead)), None, PAGE).expect("a selection");
     store.settings().expect("the settings");
     store.batches(PAGE).expect("the batches");

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::handle::resolve_id;
 use super::whole_number::whole_number;
+use crate::context::Context;
 use crate::failure::Failure;
 use domain::job::OnDependencyFailure;
 use domain::job::backoff::BackoffChoice;
@@ -55,9 +57,9 @@ pub(crate) struct JobFlags {
     /// Delay before a retry, as JSON: {"strategy":"fixed","delay":"5s"} [default: the backoff settings]
     #[arg(long, value_name = "JSON", value_parser = parse_backoff, help_heading = "Timeout and retries")]
     backoff: Option<BackoffChoice>,
-    /// Start after these jobs have completed (repeat, or separate with commas)
-    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = "Start time and dependencies")]
-    depends_on: Vec<JobId>,
+    /// Start after these jobs have completed: numbers or ids (repeat, or separate with commas)
+    #[arg(long, value_name = "JOB", value_delimiter = ',', help_heading = "Start time and dependencies")]
+    depends_on: Vec<String>,
     /// If one of those jobs is dead or cancelled: cancel or run [default: cancel]
     #[arg(long, value_name = "CHOICE", help_heading = "Start time and dependencies")]
     on_dependency_failure: Option<OnDependencyFailure>,
@@ -89,7 +91,9 @@ pub(crate) struct JobFlags {
 }
 
 impl JobFlags {
-    pub(crate) fn into_spec(self, command: String) -> Result<JobSpec, Failure> {
+    pub(crate) fn into_spec(self, context: &Context, command: String) -> Result<JobSpec, Failure> {
+        let depends_on = self.depends_on.iter().map(|typed| resolve_id(context, typed));
+        let depends_on = depends_on.collect::<Result<_, _>>()?;
         let spec = JobSpec {
             command: Some(command),
             id: self.id,
@@ -101,7 +105,7 @@ impl JobFlags {
             run_at: self.run_at,
             delay: self.delay,
             backoff: self.backoff,
-            depends_on: self.depends_on,
+            depends_on,
             on_dependency_failure: self.on_dependency_failure,
             unique_key: self.unique_key,
             unique_for: self.unique_for,

@@ -1,21 +1,16 @@
-//! How every verb selects jobs: by id, by a prefix of an id, or by their properties.
+//! How every verb selects jobs: by handle, or by their properties.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::flags::handle::{NamedJobs, no_jobs_given, resolve_ids};
 use domain::text::nearest::{nearest, suggestion};
 use domain::text::pattern::CommandPattern;
-use domain::values::name::{BatchName, JobId, NameError, QueueName};
+use domain::values::name::{BatchName, NameError, QueueName};
 use domain::values::span::parse_span;
-use ops::OpError;
 use ops::jobs::batch::nearest_to;
 use store::{JobFilter, Phase};
-
-/// At most this many ids are listed if a prefix is ambiguous.
-const MAX_CANDIDATES: usize = 10;
 
 /// Selects jobs by their properties.
 #[derive(Debug, Default, PartialEq, clap::Args)]
@@ -107,8 +102,8 @@ fn parse_name<T: std::str::FromStr<Err = NameError>>(
 /// Selects jobs by id or by their properties, for verbs that take many.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SelectionArgs {
-    /// Job ids; a unique prefix is enough for generated ids and, on a terminal, for ids that you chose
-    #[arg(value_name = "ID")]
+    /// Numbers or ids of jobs; a unique part of an id is enough for generated ids and, on a terminal, for ids that you chose
+    #[arg(value_name = "JOB")]
     ids: Vec<String>,
     #[command(flatten)]
     filter: JobFilterArgs,
@@ -116,7 +111,7 @@ pub(crate) struct SelectionArgs {
 
 #[derive(Debug)]
 pub(crate) enum Selection {
-    Ids(Vec<JobId>),
+    Named(NamedJobs),
     Matching(JobFilter),
 }
 
@@ -130,81 +125,22 @@ impl SelectionArgs {
         (!self.ids.is_empty() && self.filter.is_empty()).then_some(&self.ids)
     }
 
+    /// The selected jobs; without a selection, `default`.
+    pub(crate) fn resolve_or(
+        &self,
+        context: &Context,
+        default: impl FnOnce() -> Result<Selection, Failure>,
+    ) -> Result<Selection, Failure> {
+        if self.is_empty() { default() } else { self.resolve(context) }
+    }
+
     pub(crate) fn resolve(&self, context: &Context) -> Result<Selection, Failure> {
         match (self.ids.is_empty(), self.filter.is_empty()) {
-            (true, true) => Err(Failure::usage("no jobs given").with_hint(
-                "give ids, or select with --state, --queue, --tag, --batch, --older-than or --command-like",
-            )),
+            (true, true) => Err(no_jobs_given()),
             (false, false) => Err(Failure::usage("ids cannot be combined with a selection")
                 .with_hint("give either ids or flags such as --state")),
-            (false, true) => Ok(Selection::Ids(resolve_ids(context, &self.ids)?)),
+            (false, true) => Ok(Selection::Named(resolve_ids(context, &self.ids)?)),
             (true, false) => Ok(Selection::Matching(self.filter.filter(context)?)),
-        }
-    }
-}
-
-/// Ids of jobs to change or wait for, without duplicates. An invalid id is refused before anything is done.
-pub(crate) fn resolve_ids(context: &Context, typed: &[String]) -> Result<Vec<JobId>, Failure> {
-    let typed: Vec<JobId> = typed.iter().map(|id| parse(id)).collect::<Result<_, _>>()?;
-    let mut ids: Vec<JobId> = Vec::with_capacity(typed.len());
-    let mut known = HashSet::with_capacity(typed.len());
-    for id in typed {
-        let id = complete_safely(context, id)?;
-        if known.insert(id.clone()) {
-            ids.push(id);
-        }
-    }
-    Ok(ids)
-}
-
-/// As [`resolve_ids`], for one id.
-pub(crate) fn resolve_id(context: &Context, typed: &str) -> Result<JobId, Failure> {
-    complete_safely(context, parse(typed)?)
-}
-
-/// The id of a job that is only read.
-pub(crate) fn resolve_id_to_show(context: &Context, typed: &str) -> Result<JobId, Failure> {
-    complete(context, parse(typed)?, |_| true)
-}
-
-fn parse(typed: &str) -> Result<JobId, Failure> {
-    Ok(typed.parse().map_err(|source| OpError::BadName { what: "id", typed: typed.to_owned(), source })?)
-}
-
-/// A chosen id may be a prefix of another chosen id: after job `build-1` is deleted, a script that names it must not
-/// change `build-10`. A prefix of a generated id cannot be another job's id, and at a terminal the user reads which job
-/// was used.
-fn complete_safely(context: &Context, typed: JobId) -> Result<JobId, Failure> {
-    complete(context, typed, |only| only.is_generated() || is_interactive())
-}
-
-/// The only id that starts with the typed one, if `may_stand_for` allows it; else the typed id. If no job has the typed
-/// id, the verb reports that and continues with the other ids; a hint lists the ids that start with it.
-fn complete(
-    context: &Context,
-    typed: JobId,
-    may_stand_for: impl Fn(&JobId) -> bool,
-) -> Result<JobId, Failure> {
-    // The shortest comes first, so an exact match does.
-    let mut candidates = context.store()?.ids_with_prefix(&typed, MAX_CANDIDATES + 1)?;
-    match &candidates[..] {
-        [] => Ok(typed),
-        [first, ..] if *first == typed => Ok(typed),
-        [only] if may_stand_for(only) => {
-            // Never silently: it may be a typo, or a job that was deleted.
-            context.hint(&format!("using {only} (the only id starting with \"{typed}\")"))?;
-            Ok(candidates.remove(0))
-        }
-        [only] => {
-            context.hint(&format!("{only} starts with \"{typed}\"; scripts must give the whole id"))?;
-            Ok(typed)
-        }
-        several => {
-            let named: Vec<&str> = several.iter().take(MAX_CANDIDATES).map(JobId::as_str).collect();
-            let more = if several.len() > MAX_CANDIDATES { " and more" } else { "" };
-            let named = named.join(", ");
-            context.hint(&format!("\"{typed}\" is ambiguous: {named}{more}"))?;
-            Ok(typed)
         }
     }
 }

@@ -1,7 +1,20 @@
 //! Suggests the known name that is closest to a mistyped one.
 
+/// More letters than this are not mistyped in a word that the program defines.
+pub const MAX_TYPO_DISTANCE: usize = 2;
+
 /// The closest of `known` to `typed`, if it is close enough to be a typo.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_within(typed, known, usize::MAX)
+}
+
+/// As [`nearest`], with a bound for the distance.
+pub fn nearest_within<'a>(
+    typed: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    bound: usize,
+) -> Option<&'a str> {
+    let max_distance = |name: &str| max_distance(name).min(bound);
     let typed = typed.to_ascii_lowercase().replace('-', "_");
     let length = typed.chars().count();
     known

@@ -34,18 +34,15 @@ fn everywhere(home: &Home, json: &str) -> Vec<Call> {
 fn fault_01_empty_or_blank_input_is_refused() {
     refused(|home| vec![home.call(["enqueue"])], 2, "no job given");
     for blank in ["", " ", "\t\n "] {
-        refused(|home| vec![home.call(["enqueue", blank])], 2, "the job is empty");
+        refused(|home| vec![home.call(["enqueue", blank])], 2, "`command` is blank");
     }
 }
 
 #[test]
 fn fault_01_json_that_is_not_an_object_is_refused() {
     for value in ["null", "5", "1.5", "true", "\"echo hi\""] {
-        refused(|home| vec![home.call(["enqueue", value])], 2, "is not a JSON object or array");
         refused(|home| everywhere(home, value).split_off(1), 2, "expected an object with a `command`");
     }
-    refused(|home| vec![home.call(["enqueue", "echo"])], 2, "write `queuectl enqueue -- echo`");
-    refused(|home| vec![home.call(["enqueue", "echo", "hi"])], 2, "write `queuectl enqueue -- echo hi`");
     refused(|home| vec![home.call(["enqueue", "[[]]"])], 2, "expected an object with a `command`");
 }
 
@@ -141,7 +138,7 @@ fn fault_02_invalid_utf_8_is_an_error_and_not_a_panic() {
     ] {
         refused(|home| vec![home.call(&args)], 2, "UTF-8");
     }
-    refused(|home| vec![home.call([&bad])], 2, "unrecognized subcommand");
+    refused(|home| vec![home.call([&bad])], 2, "unknown command");
     let line = b"{\"command\":\"caf\xe9\"}\n".to_vec();
     refused(|home| vec![home.call(["enqueue", "-"]).with_stdin(line)], 2, "line 1");
     refused(|home| vec![home.call([text("enqueue"), text("--file"), bad])], 2, "failed to read");
@@ -272,7 +269,7 @@ fn fault_06_an_unknown_field_is_refused_and_the_nearest_offered() {
         refused(|home| everywhere(home, json), 2, message);
     }
     let flag = ["enqueue", "--max-retires", "1", "--", "x"];
-    refused(|home| vec![home.call(flag)], 2, "a similar argument exists: '--max-retries'");
+    refused(|home| vec![home.call(flag)], 2, "did you mean `--max-retries`?");
 }
 
 #[test]

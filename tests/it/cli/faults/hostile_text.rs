@@ -113,7 +113,6 @@ fn fault_15_errors_quote_what_was_typed_escaped() {
             vec!["enqueue", "--id", text, "--", "x"],
             vec!["enqueue", "--timeout", text, "--", "x"],
             vec!["enqueue", "--file", text],
-            vec!["enqueue", text],
             vec![text],
         ] {
             let ran = home.run(args.clone()).fails(2);

@@ -57,7 +57,8 @@ impl Background {
 
     /// Whether it sleeps until a time, and waits for nothing else.
     pub(crate) fn is_asleep(&self) -> bool {
-        let function = std::fs::read_to_string(format!("/proc/{}/wchan", self.child.id())).unwrap_or_default();
+        let function =
+            std::fs::read_to_string(format!("/proc/{}/wchan", self.child.id())).unwrap_or_default();
         function.contains("nanosleep")
     }
 

@@ -1,8 +1,9 @@
 //! The selection of jobs, which is the same for every verb.
 
+use rustix::process::Signal;
 use serde_json::json;
 
-use crate::cli::harness::pseudo_terminal::on_terminal;
+use crate::cli::harness::pseudo_terminal::{Terminal, on_terminal};
 use crate::cli::harness::test_worker::TestWorker;
 use crate::cli::harness::{Home, ids};
 
@@ -62,10 +63,9 @@ fn a_unique_prefix_of_an_id_is_enough() {
     home.run(["show", "beta-2", "-q"]).ok().says_nothing();
     for verb in ["show", "logs", "cancel", "retry", "remove", "wait"] {
         home.run([verb, "beta"])
-            .fails(3)
-            .prints("")
-            .says("there is no job `beta`")
-            .says("hint: \"beta\" is ambiguous: beta-1, beta-2, beta-2x");
+            .fails(4)
+            .says("several jobs match \"beta\"")
+            .says("hint: beta-1 (pending, true), beta-2 (pending, true), beta-2x (pending, true)");
         home.run([verb, "gamma"]).fails(3);
     }
     home.run(["list", "--after", "beta-2x", "--limit", "1", "--json"]).ok().shows("\"beta-2\"");
@@ -82,10 +82,10 @@ fn a_deleted_chosen_id_does_not_match_a_longer_one() {
     home.run(["remove", "build-1"]).ok();
     for verb in ["remove", "cancel", "retry", "wait", "prune"] {
         let refused = home.run([verb, "build-1"]).fails(3);
-        refused.says("there is no job `build-1`").says("hint: build-10 starts with \"build-1\"");
+        refused.says("there is no job `build-1`").says("hint: \"build-1\" is a part of build-10");
     }
-    home.run(["edit", "build-1", "--priority", "1"]).fails(3).says("build-10 starts with \"build-1\"");
-    home.run(["dlq", "retry", "doom"]).fails(3).says("doomed starts with \"doom\"");
+    home.run(["edit", "build-1", "--priority", "1"]).fails(3).says("\"build-1\" is a part of build-10");
+    home.run(["dlq", "retry", "doom"]).fails(3).says("\"doom\" is a part of doomed");
     assert_eq!(home.state_of("build-10"), "pending");
     let seen = on_terminal(home.call(["cancel", "build-1"]).into_command(), 100, "");
     assert!(
@@ -112,14 +112,14 @@ fn an_ambiguous_prefix_does_not_stop_the_other_ids() {
         home.run(["enqueue", "-q", "--id", id, "--", "true"]).ok();
     }
     let tried = |args: &[&str], done: &str| {
-        let ran = home.run(args).fails(3).prints(done);
-        ran.says("there is no job `j1`").says("hint: \"j1\" is ambiguous: j10, j11");
+        let ran = home.run(args).fails(4).prints(done);
+        ran.says("several jobs match \"j1\"").says("hint: j10 (pending, true), j11 (pending, true)");
     };
     tried(&["cancel", "j1", "a", "b"], "a\nb\n");
     tried(&["retry", "a", "j1", "b"], "a\nb\n");
     home.run(["cancel", "c"]).ok();
     tried(&["retry", "j1", "c", "--edit", "--priority", "1"], "c\n");
-    home.run(["cancel", "a", "j1", "--dry-run"]).fails(3).shows("Would cancel 1 job: 1 pending\n");
+    home.run(["cancel", "a", "j1", "--dry-run"]).fails(4).shows("Would cancel 1 job: 1 pending\n");
     tried(&["remove", "a", "j1", "--yes"], "a\n");
     tried(&["wait", "done", "j1"], "done\n");
     tried(&["dlq", "retry", "j1", "dead"], "dead\n");
@@ -133,7 +133,88 @@ fn at_most_ten_ids_of_an_ambiguous_prefix_are_listed() {
     let names: Vec<String> = (10..30).map(|at| format!("j{at}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let home = Home::with_jobs(&names);
-    home.run(["show", "j"]).fails(3).says("j19 and more");
+    home.run(["show", "j"]).fails(4).says("j19 (pending, true), and more");
+}
+
+#[test]
+fn a_job_is_named_by_its_number() {
+    let home = Home::with_jobs(&["first", "second"]);
+    let third = home.run(["enqueue", "--", "true"]).ok().lines().remove(0).to_owned();
+    assert_eq!(home.show("3")["id"], json!(third));
+    assert_eq!(home.show("%2")["id"], "second");
+    home.run(["cancel", "1", "%2", "first"]).ok().prints("first\nsecond\n").says_nothing();
+    home.run(["enqueue", "-q", "--id", "last", "--depends-on", "3", "true"]).ok();
+    assert_eq!(home.show("last")["depends_on"], json!([third]));
+    home.run(["show", "99"]).fails(3).says("there is no job `99`");
+    home.run(["show", "%99"]).fails(3).says("there is no job `99`");
+    home.run(["show", "%x"]).fails(2);
+}
+
+#[test]
+fn an_id_made_of_digits_comes_before_a_number_and_digits_are_no_part_of_an_id() {
+    let home = Home::with_jobs(&["2", "10", "2000"]);
+    assert_eq!(home.show("2")["id"], "2");
+    assert_eq!(home.show("%2")["id"], "10");
+    home.run(["remove", "2"]).ok();
+    assert_eq!(home.show("2")["id"], "10", "now it is the number");
+    home.run(["remove", "10"]).ok();
+    home.run(["show", "2"]).fails(3).says("there is no job `2`");
+    home.run(["show", "200"]).fails(3).says("there is no job `200`");
+}
+
+#[test]
+fn the_end_of_a_generated_id_is_enough_to_show_a_job() {
+    let home = Home::with_jobs(&["backup-monday"]);
+    let id = home.run(["enqueue", "--", "true"]).ok().lines().remove(0).to_owned();
+    let end = &id[12..];
+    if end.bytes().any(|byte| !byte.is_ascii_digit()) {
+        home.run(["show", end]).ok().says(&format!("using {id} (the only id ending with \"{end}\")"));
+        home.run(["cancel", end]).fails(3).says("scripts must give the whole id");
+    }
+    home.run(["show", "monday"]).fails(3);
+    assert_eq!(home.state_of(&id), "pending");
+}
+
+#[test]
+fn without_a_job_verbs_take_the_latest() {
+    let home = Home::with_jobs(&["older"]);
+    home.run(["enqueue", "-q", "--id", "latest", "--", "true"]).ok();
+    assert_eq!(home.run(["show", "--json"]).ok().json()["id"], "latest");
+    home.run(["explain"]).ok().shows("Job latest is pending");
+    home.run(["logs"]).ok().says("job latest has not run yet");
+    TestWorker::new(&home, "w").claim_job("older");
+    let mut following = Terminal::start(home.call(["logs", "-f"]).into_command(), 100, 24);
+    following.wait_until(|screen| screen.contains("job older: true"));
+    following.signal(Signal::INT);
+    following.end();
+}
+
+#[test]
+fn a_verb_that_changes_takes_the_latest_job_only_on_a_terminal() {
+    let home = Home::with_jobs(&["older", "latest"]);
+    for verb in ["cancel", "retry", "remove"] {
+        home.run([verb]).fails(2).says("no jobs given");
+    }
+    home.run(["edit", "--priority", "3"]).fails(2).says("no jobs given");
+    let answer = |args: &[&str], typed| on_terminal(home.call(args).into_command(), 100, typed);
+    assert!(answer(&["edit", "--priority", "3"], "").screen.contains("Job latest changed"));
+    let seen = answer(&["cancel"], "n\n");
+    assert!(seen.screen.contains("Cancel job latest (true)? [y/N]"), "{}", seen.screen);
+    assert_eq!(home.state_of("latest"), "pending");
+    answer(&["cancel"], "y\n");
+    assert_eq!(home.state_of("latest"), "cancelled");
+    assert!(answer(&["retry"], "").screen.contains("Job latest is pending again"));
+    let empty = Home::new();
+    empty.run(["list"]).ok();
+    empty.run(["show"]).fails(3).says("there are no jobs").says("queuectl enqueue echo hi");
+}
+
+#[test]
+fn wait_without_jobs_waits_for_all_that_are_unfinished() {
+    let home = Home::with_jobs(&["one", "two"]);
+    home.run(["wait", "--timeout", "0"]).fails(124).says("one").says("two");
+    home.run(["cancel", "-q", "one", "two"]).ok();
+    home.run(["wait"]).ok().prints("");
 }
 
 #[test]
@@ -249,7 +330,6 @@ fn jobs_with_waiting_dependents_are_skipped_and_counted() {
 fn jobs_are_given_either_by_id_or_by_selection() {
     let home = mixed();
     for verb in ["cancel", "retry", "remove", "wait"] {
-        home.run([verb]).fails(2).says("no jobs given");
         home.run([verb, "plain", "--queue", "mail"]).fails(2).says("ids cannot be combined with a selection");
         home.run([verb, "--state", "daed"]).fails(2).says("did you mean `dead`?");
         home.run([verb, "--batch", "a b"]).fails(2).says("invalid batch `a b`");

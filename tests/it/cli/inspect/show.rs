@@ -113,7 +113,7 @@ fn unknown_and_invalid_ids_are_refused() {
     let home = Home::new();
     home.run(["show", "nope"]).fails(3).prints("").says("there is no job `nope`").says("hint: ");
     home.run(["show", "a/b"]).fails(2).says("invalid id `a/b`");
-    home.run(["show"]).fails(2).says("<ID>");
+    home.run(["show"]).fails(3).says("there are no jobs");
     home.run(["show", "a", "b"]).fails(2);
 }
 

@@ -251,7 +251,7 @@ fn ctrl_c_ends_only_the_wait() {
 fn invalid_arguments_are_refused() {
     let home = Home::with_jobs(&["a"]);
     for args in [
-        ["wait"].as_slice(),
+        ["wait", "a/b"].as_slice(),
         &["wait", "../a"],
         &["wait", "a", "--timeout", "soon"],
         &["wait", "a", "--timeout", "-1"],

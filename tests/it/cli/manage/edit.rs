@@ -153,7 +153,7 @@ fn a_dead_job_is_changed_and_retried() {
         .says("--edit needs the ids of jobs")
         .says("--set-queue");
     home.run(["retry", "a", "--set-queue", "other"]).fails(2).says("--edit");
-    home.run(["retry", "--edit", "--set-queue", "other"]).fails(2).says("--edit needs the ids of jobs");
+    home.run(["retry", "--edit", "--set-queue", "other"]).fails(2).says("no jobs given");
     home.run(["retry", "--queue", "default", "--edit", "--command", "true"])
         .fails(2)
         .says("--edit needs the ids of jobs");

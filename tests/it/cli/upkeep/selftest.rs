@@ -52,10 +52,7 @@ fn a_terminal_shows_two_tables() {
 #[test]
 fn an_unknown_kind_of_damage_is_refused_and_the_nearest_offered() {
     let home = Home::new();
-    selftest(&home, &["--only", "kill-wroker"])
-        .run()
-        .fails(2)
-        .says("hint: a similar value exists: 'kill-worker'");
+    selftest(&home, &["--only", "kill-wroker"]).run().fails(2).says("hint: did you mean `kill-worker`?");
     selftest(&home, &["--only", "x"]).run().fails(2).says("possible values: kill-worker, kill-both");
     selftest(&home, &["--seconds", "-1"]).run().fails(2);
     selftest(&home, &["--seed", "x"]).run().fails(2);

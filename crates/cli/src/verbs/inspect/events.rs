@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use super::logs::sleep_while_read;
 use crate::context::{Context, write_json_line};
 use crate::failure::Failure;
-use crate::flags::selection::resolve_id_to_show;
+use crate::flags::handle::resolve_id_to_show;
 use crate::flags::whole_number::whole_number;
 use crate::render::text::{printable, wrap};
 use domain::values::name::JobId;

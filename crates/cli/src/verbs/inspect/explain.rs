@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::selection::resolve_id_to_show;
+use crate::flags::handle::resolve_or_latest;
 use crate::render::text::{printable, rough, state_style, wrap};
 use ops::jobs::explain::{JobExplanation, explain};
 use ops::json::ExplanationJson;
@@ -16,14 +16,14 @@ use ops::json::ExplanationJson;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl explain job1\n  queuectl explain job1 --json")]
 pub(crate) struct Args {
-    /// The job's id, or a unique prefix of it
-    #[arg(value_name = "ID")]
-    id: String,
+    /// The job's number or id, or a unique part of its id [default: the latest job]
+    #[arg(value_name = "JOB")]
+    id: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
-    let explained = explain(store, &resolve_id_to_show(context, &args.id)?)?;
+    let explained = explain(store, &resolve_or_latest(context, args.id.as_deref())?)?;
     let width = context.width();
     context.print(&ExplanationJson::from(&explained), |out| write(out, &explained, width))
 }
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 fn write(out: &mut dyn Write, explained: &JobExplanation, width: usize) -> io::Result<()> {
     let state = explained.job.life.state.name();
     let style = state_style(state);
-    writeln!(out, "Job {} is {style}{}{style:#}.", explained.job.id, state.name())?;
+    writeln!(out, "Job {} is {style}{}{style:#}.", explained.job.handle(), state.name())?;
     for reason in &explained.explanation.reasons {
         let marks = std::iter::once("-").chain(std::iter::repeat(" "));
         for (mark, line) in marks.zip(wrap(&printable(&reason.message), width.saturating_sub(2))) {

@@ -6,7 +6,7 @@ use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::selection::resolve_id_to_show;
+use crate::flags::handle::resolve_id_to_show;
 use crate::flags::whole_number::whole_number;
 use crate::render::text::{jobs, state_style};
 use domain::job::graph::{Branch, Direction, Graph, Node};

@@ -2,7 +2,8 @@
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::selection::{JobFilterArgs, hint_unknown_name, resolve_id};
+use crate::flags::handle::resolve_id;
+use crate::flags::selection::{JobFilterArgs, hint_unknown_name};
 use crate::flags::whole_number::whole_number;
 use crate::render::list_format;
 use crate::render::list_format::ListFormatArgs;

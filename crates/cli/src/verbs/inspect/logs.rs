@@ -8,10 +8,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::flags::selection::resolve_id_to_show;
+use crate::flags::handle::resolve_or_latest;
 use crate::flags::whole_number::whole_number;
 use crate::render::output::{PrintOptions, Printer};
-use crate::render::text::rough;
+use crate::render::text::{printable, rough};
 use crate::slot_loan::SlotLoan;
 use crate::verbs::manage::change::{code_of, find, report_and_continue};
 use domain::job::{Attempt, Job};
@@ -43,9 +43,9 @@ use store::Store;
   queuectl logs job1 --attempt 2 --stderr
   queuectl logs job1 --json | jq -r .text")]
 pub(crate) struct Args {
-    /// The job's id, or a unique prefix of it
-    #[arg(value_name = "ID")]
-    id: String,
+    /// The job's number or id, or a unique part of its id [default: the latest job; with -f, the latest that runs]
+    #[arg(value_name = "JOB")]
+    id: Option<String>,
     /// Keep printing new output, through all further attempts, until the job has finished
     #[arg(short, long)]
     follow: bool,
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.raw && context.json {
         return Err(Failure::usage("--raw cannot be combined with --json"));
     }
-    let id = resolve_id_to_show(context, &args.id)?;
+    let id = chosen_job(args, context)?;
     let store = context.store()?;
     let inside = if args.follow { CallingJob::find(store)? } else { None };
     let loan = |inside| SlotLoan::new(context, store, inside, [id.clone()]);
@@ -103,8 +103,20 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Without a handle: the latest job; to follow, the latest that runs.
+fn chosen_job(args: &Args, context: &Context) -> Result<JobId, Failure> {
+    let store = context.store()?;
+    let running = if args.follow && args.id.is_none() { store.latest_running()? } else { None };
+    let id = running.map_or_else(|| resolve_or_latest(context, args.id.as_deref()), Ok)?;
+    if args.id.is_none() && context.shows_progress() {
+        let job = find(store, &id)?;
+        context.hint(&format!("job {}: {}", job.handle(), printable(&job.command)))?;
+    }
+    Ok(id)
+}
+
 fn not_yet(job: &Job) -> String {
-    format!("job {} has not run yet (state: {})", job.id, job.life.state.name().name())
+    format!("job {} has not run yet (state: {})", job.handle(), job.life.state.name().name())
 }
 
 /// Shows the output that an attempt has so far.
@@ -222,8 +234,8 @@ pub(crate) fn describe_attempt_end(attempt: &Attempt, job: &Job, now: Timestamp)
 fn finished(job: &Job) -> String {
     let state = job.life.state.name().name();
     match &job.latest.error {
-        Some(error) => format!("job {} is {state}: {error}", job.id),
-        None => format!("job {} is {state}", job.id),
+        Some(error) => format!("job {} is {state}: {error}", job.handle()),
+        None => format!("job {} is {state}", job.handle()),
     }
 }
 

@@ -6,7 +6,7 @@ use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::selection::resolve_id_to_show;
+use crate::flags::handle::resolve_or_latest;
 use crate::render::table::{Cell, Table};
 use crate::render::text::{moment, printable, rough, state_style};
 use domain::job::life::State;
@@ -24,13 +24,13 @@ use store::Store;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl show job1\n  queuectl show job1 --json | jq .history")]
 pub(crate) struct Args {
-    /// The job's id, or a unique prefix of it
-    #[arg(value_name = "ID")]
-    id: String,
+    /// The job's number or id, or a unique part of its id [default: the latest job]
+    #[arg(value_name = "JOB")]
+    id: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let id = resolve_id_to_show(context, &args.id)?;
+    let id = resolve_or_latest(context, args.id.as_deref())?;
     show(context, context.store()?, &id)
 }
 

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 
 use crate::context::{Context, catch};
 use crate::failure::{Exit, Failure};
+use crate::flags::handle::NamedJobs;
 use crate::flags::selection::{Selection, SelectionArgs, hint_no_match};
 use crate::render::progress::Bar;
 use crate::render::text::{grouped, rough};
@@ -26,10 +27,12 @@ use ops::jobs::wait::{UnfinishedJob, Wait, WaitEnd};
 use ops::json::JobJson;
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::live::{live_workers, why_no_job_starts};
-use store::Store;
+use store::{JobFilter, Phase, Store};
 use sys::poll::Poll;
 
 /// Wait until jobs have finished
+///
+/// Without a selection, waits for all jobs that are not finished now.
 ///
 /// Prints each job that completes. The exit code is 0 if all jobs completed, 1 if one is dead or cancelled, 3 if a job does
 /// not exist, 124 after a timeout. A failed job has not finished: it waits for its retry. Ctrl-C stops waiting; the jobs
@@ -39,7 +42,8 @@ use sys::poll::Poll;
 /// starts a worker for the jobs that it waits for, one at a time.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  queuectl wait job1 job2
+  queuectl wait 42 43
+  queuectl wait
   queuectl wait job1 --timeout 10m && echo done
   queuectl wait --tag nightly --state ready,processing
   queuectl enqueue --file jobs.jsonl | xargs queuectl wait -q")]
@@ -62,7 +66,8 @@ const MAX_LOAN_CANDIDATES: usize = 100;
 const MAX_RUNNING_NAMED: usize = 3;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let ids = ids_to_wait_for(args.selection.resolve(context)?, context)?;
+    let everything = || Ok(Selection::Matching(JobFilter { phases: unfinished(), ..JobFilter::default() }));
+    let NamedJobs { ids, worst } = ids_to_wait_for(args.selection.resolve_or(context, everything)?, context)?;
     let store = context.store()?;
     let loan = |inside| SlotLoan::new(context, store, inside, ids.iter().cloned());
     let mut loan = CallingJob::find(store)?.map(loan).transpose()?;
@@ -70,7 +75,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let poll = Poll::growing(MIN_JOB_POLL_INTERVAL, MAX_JOB_POLL_INTERVAL);
     let mut poll = poll.within(args.timeout);
     let mut wait = Wait::new(ids.iter().cloned());
-    let mut waiting = WaitReport::new(context, store, ids.len());
+    let mut waiting = WaitReport::new(context, store, ids.len(), worst);
     waiting.report_ended(wait.poll_all(store)?)?;
     while !wait.is_over() && !poll.is_over() {
         waiting.show(&wait)?;
@@ -96,17 +101,21 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     waiting.finish(&ids)
 }
 
+fn unfinished() -> Vec<Phase> {
+    StateName::ALL.into_iter().filter(|state| !state.is_finished()).map(Phase::State).collect()
+}
+
 /// The ids to wait for. A selection is resolved once: jobs that match later are not included.
-fn ids_to_wait_for(which: Selection, context: &Context) -> Result<Vec<JobId>, Failure> {
+fn ids_to_wait_for(which: Selection, context: &Context) -> Result<NamedJobs, Failure> {
     match which {
-        Selection::Ids(ids) => Ok(ids),
+        Selection::Named(named) => Ok(named),
         Selection::Matching(filter) => {
             let mut selected = select(context.store()?, &filter)?;
             if selected.is_empty() {
                 hint_no_match(context, &filter)?;
             }
             selected.reverse();
-            Ok(selected.into_iter().map(|seen| seen.id).collect())
+            Ok(NamedJobs { ids: selected.into_iter().map(|seen| seen.id).collect(), worst: None })
         }
     }
 }
@@ -125,14 +134,14 @@ struct WaitReport<'a> {
 }
 
 impl<'a> WaitReport<'a> {
-    fn new(context: &'a Context, store: &'a dyn Store, total: usize) -> Self {
+    fn new(context: &'a Context, store: &'a dyn Store, total: usize, worst: Option<Exit>) -> Self {
         Self {
             context,
             store,
             bar: Bar::new(context, "waiting", Some(total as u64)),
             total,
             jobs: HashMap::new(),
-            worst: None,
+            worst,
             next_worker_check: Some(Instant::now()),
         }
     }
@@ -147,7 +156,9 @@ impl<'a> WaitReport<'a> {
         for end in ended {
             match end.verdict() {
                 Ok(_) if self.context.json || self.context.quiet => {}
-                Ok(job) if self.context.stdout_is_terminal => writeln!(out, "Job {} completed", job.id)?,
+                Ok(job) if self.context.stdout_is_terminal => {
+                    writeln!(out, "Job {} completed", job.handle())?;
+                }
                 Ok(job) => writeln!(out, "{}", job.id)?,
                 Err(error) => {
                     self.worst = self.worst.max(Some(report_and_continue(self.context, &error.into())));

@@ -88,7 +88,7 @@ impl Input {
 pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let is_dry_run = args.dry_run;
     let caller = Caller { batch: args.batch.clone(), ..args.caller.caller() };
-    let input = resolve(args)?;
+    let input = resolve(context, args)?;
     if let (true, Input::Each(path, each)) = (is_dry_run, &input) {
         lines::preview(context, path, LineFormat::Each(each))?;
         return Ok(());
@@ -147,17 +147,17 @@ fn hint_no_worker(context: &Context, store: &dyn Store, queue: Option<&QueueName
 }
 
 /// Exactly one source of jobs may be given.
-fn resolve(args: Args) -> Result<Input, Failure> {
+fn resolve(context: &Context, args: Args) -> Result<Input, Failure> {
     if args.each.is_some() {
-        return resolve_each(args);
+        return resolve_each(context, args);
     }
     let Args { job, words, file, mut flags, .. } = args;
     let command = flags.command.take();
     let has_flags = flags != JobFlags::default();
     let job = one_word(job)?;
     match (job, file, command, words.is_empty()) {
-        (None, None, Some(command), true) => Ok(one(flags.into_spec(command)?)),
-        (None, None, None, false) => Ok(one(flags.into_spec(quote_words(&words))?)),
+        (None, None, Some(command), true) => Ok(one(flags.into_spec(context, command)?)),
+        (None, None, None, false) => Ok(one(flags.into_spec(context, quote_words(&words))?)),
         (None, None, None, true) => Err(Failure::usage("no job given")
             .with_hint("try `queuectl enqueue -- echo hi`; --help shows the other forms")),
         (None, Some(file), None, true) if !has_flags => {
@@ -170,7 +170,7 @@ fn resolve(args: Args) -> Result<Input, Failure> {
 }
 
 /// `--each` accepts the command only as words: a line then fills in part of one word and cannot inject shell syntax.
-fn resolve_each(args: Args) -> Result<Input, Failure> {
+fn resolve_each(context: &Context, args: Args) -> Result<Input, Failure> {
     let Args { job, words, file, each, csv, mut flags, .. } = args;
     if !job.is_empty() || file.is_some() || flags.command.take().is_some() {
         return Err(Failure::usage("--each takes the command as words after --")
@@ -180,7 +180,7 @@ fn resolve_each(args: Args) -> Result<Input, Failure> {
         return Err(Failure::usage("--each needs a command")
             .with_hint("write `queuectl enqueue --each FILE -- COMMAND {}`"));
     }
-    let request = flags.into_spec(quote_words(&words))?;
+    let request = flags.into_spec(context, quote_words(&words))?;
     if request.id.is_some() {
         return Err(Failure::usage("--id cannot be combined with --each, which makes many jobs"));
     }
@@ -240,10 +240,14 @@ fn print_ids(context: &Context, answers: &[EnqueueResult]) -> Result<(), Failure
     }
     let mut out = context.out();
     for answer in answers {
-        match (context.stdout_is_terminal, answer) {
-            (false, answer) => writeln!(out, "{}", answer.id())?,
-            (true, EnqueueResult::Created(id)) => writeln!(out, "Job {id} enqueued")?,
-            (true, EnqueueResult::Existing(id)) => writeln!(out, "Job {id} already exists")?,
+        if !context.stdout_is_terminal {
+            writeln!(out, "{}", answer.id())?;
+            continue;
+        }
+        let handle = find(context.store()?, answer.id())?.handle();
+        match answer {
+            EnqueueResult::Created(_) => writeln!(out, "Job {handle} enqueued")?,
+            EnqueueResult::Existing(_) => writeln!(out, "Job {handle} already exists")?,
         }
     }
     Ok(out.flush()?)

@@ -58,7 +58,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let caller = args.caller.caller();
-    let request = resolve(args)?;
+    let request = resolve(context, args)?;
     let store = context.store()?;
     let inside = CallingJob::find(store)?;
     if let Some(inside) = &inside {
@@ -85,10 +85,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     }
 }
 
-fn resolve(args: Args) -> Result<JobSpec, Failure> {
+fn resolve(context: &Context, args: Args) -> Result<JobSpec, Failure> {
     let Args { words, mut flags, .. } = args;
-    let command = one_command(flags.command.take(), &words, "try `queuectl run -- echo hi`")?;
-    let mut request = flags.into_spec(command)?;
+    let command = one_command(flags.command.take(), &words, "try `queuectl run echo hi`")?;
+    let mut request = flags.into_spec(context, command)?;
     if request.max_attempts.is_none() {
         // The caller waits for the result, so a failure is not retried by default.
         request.max_retries = request.max_retries.or(Some(0));

@@ -2,10 +2,13 @@
 
 use sys::program::ExitCode;
 
-use super::change::{ChangeArgs, Wording, change, code_of, describe_dependents};
+use super::change::{ChangeArgs, Wording, change, code_of, describe_dependents, find};
+use crate::confirm::ask;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::selection::SelectionArgs;
+use crate::flags::handle::latest_to_change;
+use crate::flags::selection::{Selection, SelectionArgs};
+use crate::render::text::printable;
 use domain::job::life::StateName;
 use ops::jobs::change::{ChangedJob, Verb};
 
@@ -33,12 +36,21 @@ pub(crate) const CANCEL: Wording =
     Wording { verb: Verb::Cancel, infinitive: "cancel", participle: "cancelled", is_final: false, sentence };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let which = args.selection.resolve(context)?;
+    let which = args.selection.resolve_or(context, || latest_after_asking(args, context))?;
     change(context, which, &args.change, &CANCEL).map(code_of)
 }
 
+/// The user did not name the job, so the question does.
+fn latest_after_asking(args: &Args, context: &Context) -> Result<Selection, Failure> {
+    let id = latest_to_change(context)?;
+    let job = find(context.store()?, &id)?;
+    let what = format!("cancel job {} ({})", job.handle(), printable(&job.command));
+    ask(context, &what, args.change.yes)?;
+    Ok(Selection::Named(id.into()))
+}
+
 fn sentence(changed: &ChangedJob) -> String {
-    let id = &changed.job.id;
+    let id = changed.job.handle();
     match changed.state {
         StateName::Processing => format!("Job {id} is being stopped by its worker"),
         StateName::Completed => format!("Job {id} completed before it could be stopped"),

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, report};
+use crate::flags::handle::NamedJobs;
 use crate::flags::selection::{Selection, hint_no_match};
 use crate::render::list_format::print_table;
 use crate::render::progress::Bar;
@@ -64,10 +65,12 @@ pub(crate) fn change(
     wording: &Wording,
 ) -> Result<Option<Exit>, Failure> {
     match which {
-        Selection::Ids(ids) if args.dry_run => preview_ids(context, &ids, wording),
-        Selection::Ids(ids) => {
+        Selection::Named(NamedJobs { ids, worst }) if args.dry_run => {
+            Ok(worst.max(preview_ids(context, &ids, wording)?))
+        }
+        Selection::Named(NamedJobs { ids, worst }) => {
             confirm(context, wording.infinitive, ids.len() as u64, args.yes || !wording.is_final)?;
-            change_each(context, &ids, wording)
+            Ok(worst.max(change_each(context, &ids, wording)?))
         }
         Selection::Matching(filter) => {
             change_matching(context, &restrict_states(filter, wording)?, args, wording)?;

@@ -6,7 +6,8 @@ use super::change::{ChangeArgs, Wording, change, code_of, find, find_each};
 use super::retry::RETRY;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::selection::{Selection, StatelessFilterArgs, resolve_id_to_show, resolve_ids};
+use crate::flags::handle::{NamedJobs, resolve_id_to_show, resolve_ids};
+use crate::flags::selection::{Selection, StatelessFilterArgs};
 use crate::render::table::Table;
 use crate::render::text::{ago, grouped};
 use crate::verbs::inspect::list::{PageArgs, show_page};
@@ -105,7 +106,7 @@ const PURGE: Wording = Wording {
     infinitive: "purge",
     participle: "purged",
     is_final: true,
-    sentence: |changed| format!("Job {} purged", changed.job.id),
+    sentence: |changed| format!("Job {} purged", changed.job.handle()),
 };
 
 fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -> Result<ExitCode, Failure> {
@@ -124,10 +125,11 @@ fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -
         return Err(Failure::usage("ids cannot be combined with a selection")
             .with_hint("give either ids or flags such as --queue"));
     }
-    let (dead, worst) = find_each(context, &resolve_ids(context, &ids)?, check_dead)?;
-    let dead = dead.into_iter().map(|job| job.id).collect();
-    let also = change(context, Selection::Ids(dead), &args, wording)?;
-    Ok(code_of(worst.max(also)))
+    let named = resolve_ids(context, &ids)?;
+    let (dead, worst) = find_each(context, &named.ids, check_dead)?;
+    let ids = dead.into_iter().map(|job| job.id).collect();
+    let dead = NamedJobs { ids, worst: worst.max(named.worst) };
+    change(context, Selection::Named(dead), &args, wording).map(code_of)
 }
 
 fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use crate::editor::edit_in_editor;
 use crate::failure::Failure;
 use crate::flags::edit::EditFlags;
 use crate::flags::fixed::FixedFlags;
-use crate::flags::selection::resolve_id;
+use crate::flags::handle::{latest_to_change, resolve_id};
 use crate::render::report_change::report_change;
 use domain::job::edit::Edit;
 use domain::values::name::JobId;
@@ -34,9 +34,9 @@ use sys::process::user;
   queuectl edit job1"
 )]
 pub(crate) struct Args {
-    /// The job's id, or a unique prefix of it
-    #[arg(value_name = "ID")]
-    id: String,
+    /// The job's number or id, or a unique part of its id [default on a terminal: the latest job]
+    #[arg(value_name = "JOB")]
+    id: Option<String>,
     #[command(flatten)]
     flags: EditFlags,
     #[command(flatten)]
@@ -46,7 +46,10 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     args.fixed.refuse().map_err(OpError::from)?;
-    let id = resolve_id(context, &args.id)?;
+    let id = match &args.id {
+        Some(typed) => resolve_id(context, typed)?,
+        None => latest_to_change(context)?,
+    };
     let requested = requested_edit(context, store, &id, args.flags)?;
     apply(context, store, &id, &requested, AfterEdit::Keep)
 }
@@ -77,8 +80,8 @@ pub(crate) fn apply(
 ) -> Result<(), Failure> {
     let job = edit(store, id, requested, how, &user::name())?;
     let sentence = match how {
-        AfterEdit::Keep => format!("Job {} changed: {}", job.id, requested.fields().join(", ")),
-        AfterEdit::Retry => format!("Job {} changed and is pending again", job.id),
+        AfterEdit::Keep => format!("Job {} changed: {}", job.handle(), requested.fields().join(", ")),
+        AfterEdit::Retry => format!("Job {} changed and is pending again", job.handle()),
     };
     report_change(context, job.id.as_str(), &JobJson::from(&job), &sentence)
 }

@@ -28,7 +28,7 @@ const REMOVE: Wording = Wording {
     infinitive: "remove",
     participle: "removed",
     is_final: true,
-    sentence: |changed| format!("Job {} removed", changed.job.id),
+    sentence: |changed| format!("Job {} removed", changed.job.handle()),
 };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {

@@ -7,7 +7,8 @@ use super::edit;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::edit::EditFlags;
-use crate::flags::selection::{SelectionArgs, resolve_ids};
+use crate::flags::handle::{NamedJobs, latest_to_change, resolve_ids};
+use crate::flags::selection::{Selection, SelectionArgs};
 use ops::jobs::change::Verb;
 use store::AfterEdit;
 
@@ -42,7 +43,7 @@ pub(crate) const RETRY: Wording = Wording {
     infinitive: "retry",
     participle: "retried",
     is_final: false,
-    sentence: |changed| format!("Job {} is pending again", changed.job.id),
+    sentence: |changed| format!("Job {} is pending again", changed.job.handle()),
 };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
@@ -52,18 +53,23 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if !args.flags.is_empty() {
         return Err(Failure::usage("flags that change a job need --edit"));
     }
-    let which = args.selection.resolve(context)?;
+    let latest = || Ok(Selection::Named(latest_to_change(context)?.into()));
+    let which = args.selection.resolve_or(context, latest)?;
     change(context, which, &args.change, &RETRY).map(code_of)
 }
 
 fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
-    let typed = args.selection.only_ids().ok_or_else(|| {
-        Failure::usage("--edit needs the ids of jobs, not a selection")
-            .with_hint("--queue and --tag select jobs; --set-queue and --set-tags change one")
-    })?;
+    let NamedJobs { ids, mut worst } = if args.selection.is_empty() {
+        latest_to_change(context)?.into()
+    } else {
+        let typed = args.selection.only_ids().ok_or_else(|| {
+            Failure::usage("--edit needs the ids of jobs, not a selection")
+                .with_hint("--queue and --tag select jobs; --set-queue and --set-tags change one")
+        })?;
+        resolve_ids(context, typed)?
+    };
     let store = context.store()?;
-    let mut worst = None;
-    for id in &resolve_ids(context, typed)? {
+    for id in &ids {
         let edited = edit::requested_edit(context, store, id, args.flags.clone())
             .and_then(|requested| edit::apply(context, store, id, &requested, AfterEdit::Retry));
         if let Err(failure) = edited {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::flags::handle::NamedJobs;
 use crate::flags::selection::{Selection, SelectionArgs, hint_unknown_name};
 use crate::render::progress::Bar;
 use crate::render::report_change::report_change;
@@ -50,7 +51,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let which = if args.selection.is_empty() { None } else { Some(args.selection.resolve(context)?) };
     let which = match &which {
         None => ExportScope::All,
-        Some(Selection::Ids(ids)) => ExportScope::Ids(ids),
+        Some(Selection::Named(NamedJobs { worst: Some(worst), .. })) => {
+            return Err(Failure::new(*worst, "nothing was exported"));
+        }
+        Some(Selection::Named(NamedJobs { ids, worst: None })) => ExportScope::Ids(ids),
         Some(Selection::Matching(filter)) => {
             hint_unknown_name(context, filter)?;
             ExportScope::Kind(filter)

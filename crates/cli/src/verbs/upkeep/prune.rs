@@ -50,9 +50,9 @@ fn wanted(args: &Args, context: &Context) -> Result<(PruneScope, Option<Exit>), 
         return Ok((PruneScope::BySettings, None));
     }
     match args.selection.resolve(context)? {
-        Selection::Ids(ids) => {
-            let (jobs, worst) = find_each(context, &ids, check_finished)?;
-            Ok((PruneScope::Chosen(jobs), worst))
+        Selection::Named(named) => {
+            let (jobs, worst) = find_each(context, &named.ids, check_finished)?;
+            Ok((PruneScope::Chosen(jobs), worst.max(named.worst)))
         }
         Selection::Matching(filter) => {
             let filter = only_finished(filter)?;

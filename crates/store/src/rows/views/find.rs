@@ -4,6 +4,7 @@ use crate::Result;
 use crate::rows::jobs::history;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{read_job, select_whole_jobs};
+use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tables::{events, runs};
 use crate::rows::tx::Tx;
@@ -45,6 +46,28 @@ pub(crate) fn ids_with_prefix(tx: &Tx<'_>, prefix: &JobId, limit: usize) -> Resu
         "select id from jobs where id >= :prefix and id < :prefix || '~' order by id limit :limit",
         named! { prefix, limit },
     )
+}
+
+/// The ids among the newest jobs that end with this text, in the order of enqueuing, newest first. No index has the ends of
+/// ids, so the search is bounded.
+pub(crate) fn ids_with_suffix(tx: &Tx<'_>, suffix: &JobId, among: u64, limit: usize) -> Result<Vec<JobId>> {
+    let (length, newest) = (suffix.as_str().len(), enqueue::next_seq(tx)?);
+    let oldest = JobSeq::of_number(newest.number().saturating_sub(among));
+    tx.values(
+        "select id from jobs where seq >= :oldest and substr(id, length(id) - :length + 1) = :suffix
+         order by seq desc limit :limit",
+        named! { oldest, length, suffix, limit },
+    )
+}
+
+/// The job that was enqueued last.
+pub(crate) fn latest(tx: &Tx<'_>) -> Result<Option<JobId>> {
+    tx.value("select id from jobs order by seq desc limit 1", named! {})
+}
+
+/// The job that was enqueued last among those that run.
+pub(crate) fn latest_running(tx: &Tx<'_>) -> Result<Option<JobId>> {
+    tx.value("select id from jobs where state = 'processing' order by seq desc limit 1", named! {})
 }
 
 pub(crate) fn existing_ids(tx: &Tx<'_>, ids: &[JobId]) -> Result<Vec<JobId>> {

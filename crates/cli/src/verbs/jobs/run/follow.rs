@@ -107,9 +107,11 @@ impl<'a> Run<'a> {
 
     /// Shows the job's output until it has finished; returns the exit code of its command.
     pub(super) fn follow(mut self) -> Result<ExitCode, EarlyExit> {
-        let id = &self.id;
-        let already_exists = if self.is_existing { " already exists" } else { "" };
-        self.terminal.note_on_terminal(&format!("job {id}{already_exists} (queuectl logs -f {id})"));
+        if self.context.shows_progress() {
+            let handle = find(self.store, &self.id)?.handle();
+            let already_exists = if self.is_existing { " already exists" } else { "" };
+            self.terminal.note(&format!("job {handle}{already_exists} (queuectl logs -f {handle})"));
+        }
         loop {
             let news = self.follower.poll()?;
             let signal = if news.is_empty() {

@@ -82,7 +82,7 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         when: when(&args)?,
         policy: Policy::new(args.on_missed, args.missed_limit, args.on_overlap)
             .map_err(|error| OpError::from(ScheduleError::from(error)))?,
-        job: job(&mut args)?,
+        job: job(context, &mut args)?,
     };
     let caller = CallerFlags::without_if_absent(args.no_env_capture).caller();
     let store = context.store()?;
@@ -109,11 +109,11 @@ fn when(args: &Args) -> Result<When, Failure> {
     }
 }
 
-fn job(args: &mut Args) -> Result<JobSpec, Failure> {
+fn job(context: &Context, args: &mut Args) -> Result<JobSpec, Failure> {
     let mut flags = std::mem::take(&mut args.flags);
     let hint = "write it after --, as in `queuectl schedule add nightly --cron \"0 3 * * *\" -- make`";
     let command = one_command(flags.command.take(), &args.words, hint)?;
-    flags.into_spec(command)
+    flags.into_spec(context, command)
 }
 
 fn parse_on_missed(typed: &str) -> Result<OnMissed, String> {

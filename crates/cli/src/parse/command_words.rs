@@ -1,0 +1,156 @@
+//! Finds where the command of a job begins among the words of a command line, so that `--` need not be typed.
+//!
+//! As with `nice` and `sudo`, everything from the first word that is neither a flag nor the value of one belongs to the
+//! command: `queuectl run make -j4 test`. A single word, or a first word with a blank in it, is a line for the shell:
+//! `queuectl enqueue "make && make test" --priority 5`.
+
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+
+use clap::{Arg, Command};
+
+/// The verbs that take a command, and how many words of their own come before it.
+const VERBS: [(&[&str], usize); 4] =
+    [(&["enqueue"], 0), (&["run"], 0), (&["schedule", "add"], 1), (&["hook", "add"], 1)];
+
+/// The words with the command marked: by `--` before its words, or by `--command` before a line.
+pub(super) fn mark<'a>(root: &Command, words: &'a [OsString]) -> Cow<'a, [OsString]> {
+    let Some(first) = first_word_of_command(root, words) else {
+        return Cow::Borrowed(words);
+    };
+    let word = &words[first];
+    let is_line = words.len() == first + 1 || word.to_string_lossy().contains(char::is_whitespace);
+    let mut marked = words.to_vec();
+    if is_line {
+        let mut line = OsString::from("--command=");
+        line.push(word);
+        marked[first] = line;
+    } else {
+        marked.insert(first, "--".into());
+    }
+    Cow::Owned(marked)
+}
+
+/// Where the command begins; `None` if the verb takes none, or if it is marked already.
+fn first_word_of_command(root: &Command, words: &[OsString]) -> Option<usize> {
+    let mut path: Vec<&Command> = vec![root];
+    let mut own_words = None;
+    let mut at = 1;
+    while at < words.len() {
+        let word = words[at].as_os_str();
+        if word == "--" {
+            return None;
+        }
+        if is_flag(word) {
+            at += if takes_next_word(&path, word) { 2 } else { 1 };
+            continue;
+        }
+        if let Some(verb) = word.to_str().and_then(|name| path.last()?.find_subcommand(name)) {
+            path.push(verb);
+            own_words = words_before_command(&path);
+        } else {
+            match own_words? {
+                0 => return (!is_other_input(word)).then_some(at),
+                more => own_words = Some(more - 1),
+            }
+        }
+        at += 1;
+    }
+    None
+}
+
+fn words_before_command(path: &[&Command]) -> Option<usize> {
+    let names: Vec<&str> = path[1..].iter().map(|command| command.get_name()).collect();
+    VERBS.iter().find(|(verb, _)| *verb == names).map(|(_, count)| *count)
+}
+
+/// JSON, or `-` for standard input.
+fn is_other_input(word: &OsStr) -> bool {
+    word == "-" || word.to_string_lossy().trim_start().starts_with(['{', '['])
+}
+
+fn is_flag(word: &OsStr) -> bool {
+    word.len() > 1 && word.as_encoded_bytes().starts_with(b"-")
+}
+
+/// Whether the value of this flag is the next word, as in `--home DIR` and `-qf FILE`, but not in `--home=DIR` or `-fFILE`.
+pub(super) fn takes_next_word(path: &[&Command], flag: &OsStr) -> bool {
+    let Some(flag) = flag.to_str() else {
+        return false;
+    };
+    let arguments = || path.iter().flat_map(|command| command.get_arguments());
+    let takes_value = |argument: &Arg| argument.get_action().takes_values();
+    if let Some(long) = flag.strip_prefix("--") {
+        return arguments().any(|argument| takes_value(argument) && has_long(argument, long));
+    }
+    let is_taker = |letter: char| {
+        arguments().any(|argument| takes_value(argument) && argument.get_short() == Some(letter))
+    };
+    // The rest after the first letter that takes a value is that value.
+    let mut letters = flag.chars().skip(1);
+    letters.any(is_taker) && letters.next().is_none()
+}
+
+fn has_long(argument: &Arg, long: &str) -> bool {
+    argument.get_long() == Some(long)
+        || argument.get_all_aliases().is_some_and(|aliases| aliases.contains(&long))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::whole;
+
+    fn marked(line: &[&str]) -> Vec<String> {
+        let words: Vec<OsString> = line.iter().map(OsString::from).collect();
+        mark(&whole(), &words).iter().map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_first_word_that_is_no_flag_begins_the_command() {
+        for (typed, expected) in [
+            ("queuectl run make -j4 test", "queuectl run -- make -j4 test"),
+            ("queuectl --home h -q run make x", "queuectl --home h -q run -- make x"),
+            (
+                "queuectl enqueue --priority 5 make --priority",
+                "queuectl enqueue --priority 5 -- make --priority",
+            ),
+            ("queuectl enqueue --priority=5 make x", "queuectl enqueue --priority=5 -- make x"),
+            ("queuectl enqueue enqueue run", "queuectl enqueue -- enqueue run"),
+            (
+                "queuectl schedule add nightly --every 1h make x",
+                "queuectl schedule add nightly --every 1h -- make x",
+            ),
+            ("queuectl hook add h --on dead mail root", "queuectl hook add h --on dead -- mail root"),
+        ] {
+            let typed: Vec<&str> = typed.split(' ').collect();
+            assert_eq!(marked(&typed).join(" "), expected);
+        }
+    }
+
+    #[test]
+    fn one_word_and_a_word_with_a_blank_are_lines_for_the_shell() {
+        assert_eq!(marked(&["queuectl", "run", "make"]), ["queuectl", "run", "--command=make"]);
+        assert_eq!(
+            marked(&["queuectl", "enqueue", "echo hi; ls", "--priority", "5"]),
+            ["queuectl", "enqueue", "--command=echo hi; ls", "--priority", "5"]
+        );
+    }
+
+    #[test]
+    fn json_standard_input_and_marked_commands_are_left_alone() {
+        for line in [
+            "queuectl enqueue {} --json",
+            "queuectl enqueue [{}]",
+            "queuectl enqueue -",
+            "queuectl enqueue -- make test",
+            "queuectl enqueue --file x",
+            "queuectl list make",
+            "queuectl schedule add nightly",
+            "queuectl",
+        ] {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert_eq!(marked(&words), words, "{line}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Handles: what a person types to name a job.
+//!
+//! A handle is the id of a job, its number, or the beginning or the end of its id. They are tried in this order, so that
+//! a complete id always stands for its own job. `%42` is the number 42, even if a job has the id `42`. Digits alone are
+//! never a part of an id: once job 42 has been deleted, `42` must not mean another job.
+
+use domain::values::name::{JobId, NameError};
+use store::{Store, StoreError};
+
+/// At most this many candidates are named if a handle is ambiguous.
+pub const MAX_CANDIDATES: usize = 10;
+/// A shorter text is not searched for at the end of ids: it would match by chance.
+const MIN_SUFFIX_LENGTH: usize = 3;
+/// The end of an id is searched among this many of the newest jobs.
+const SUFFIX_SEARCHED_JOBS: u64 = 100_000;
+
+/// A handle, as typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Handle {
+    Number(u64),
+    Text(JobId),
+}
+
+/// What a handle stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// The job with this id or this number.
+    Job(JobId),
+    /// The only job whose id begins with the handle.
+    OnlyPrefix(JobId),
+    /// The only job whose id ends with the handle.
+    OnlySuffix(JobId),
+    /// Several jobs; if there are too many, one more than [`MAX_CANDIDATES`].
+    Ambiguous(Vec<JobId>),
+    /// No job. The id is the one to report as missing.
+    Nothing(JobId),
+}
+
+/// `%` is in no id, so it always marks a number.
+impl std::str::FromStr for Handle {
+    type Err = NameError;
+
+    fn from_str(typed: &str) -> Result<Self, NameError> {
+        let number = typed.strip_prefix('%').and_then(|digits| digits.parse().ok());
+        number.map_or_else(|| typed.parse().map(Self::Text), |number| Ok(Self::Number(number)))
+    }
+}
+
+pub fn resolve(store: &dyn Store, handle: &Handle) -> Result<Resolution, StoreError> {
+    match handle {
+        Handle::Number(number) => {
+            let found = store.id_of_number(*number)?;
+            Ok(found.map_or_else(|| Resolution::Nothing(named(*number)), Resolution::Job))
+        }
+        Handle::Text(typed) => resolve_text(store, typed),
+    }
+}
+
+fn resolve_text(store: &dyn Store, typed: &JobId) -> Result<Resolution, StoreError> {
+    // The shortest comes first, so an exact match does.
+    let mut begin = store.ids_with_prefix(typed, MAX_CANDIDATES + 1)?;
+    if begin.first() == Some(typed) {
+        return Ok(Resolution::Job(begin.remove(0)));
+    }
+    if typed.as_str().bytes().all(|byte| byte.is_ascii_digit()) {
+        let number = typed.as_str().parse().ok();
+        let found = number.map(|number| store.id_of_number(number)).transpose()?.flatten();
+        return Ok(found.map_or_else(|| Resolution::Nothing(typed.clone()), Resolution::Job));
+    }
+    match begin.len() {
+        0 => resolve_suffix(store, typed),
+        1 => Ok(Resolution::OnlyPrefix(begin.remove(0))),
+        _ => Ok(Resolution::Ambiguous(begin)),
+    }
+}
+
+/// Chosen ids end alike (`backup-monday`, `upload-monday`), so only generated ones are searched.
+fn resolve_suffix(store: &dyn Store, typed: &JobId) -> Result<Resolution, StoreError> {
+    if typed.as_str().len() < MIN_SUFFIX_LENGTH {
+        return Ok(Resolution::Nothing(typed.clone()));
+    }
+    let mut end = store.ids_with_suffix(typed, SUFFIX_SEARCHED_JOBS, MAX_CANDIDATES + 1)?;
+    end.retain(JobId::is_generated);
+    match end.len() {
+        0 => Ok(Resolution::Nothing(typed.clone())),
+        1 => Ok(Resolution::OnlySuffix(end.remove(0))),
+        _ => Ok(Resolution::Ambiguous(end)),
+    }
+}
+
+/// A number in the place of an id, for the message that there is no such job.
+fn named(number: u64) -> JobId {
+    number.to_string().parse().expect("digits are a valid id")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percent_sign_marks_a_number_and_everything_else_is_text() {
+        assert_eq!("%42".parse(), Ok(Handle::Number(42)));
+        assert_eq!("42".parse(), Ok(Handle::Text("42".parse().expect("an id"))));
+        for bad in ["%", "%x", "%-1", "%99999999999999999999", "", "a b"] {
+            assert!(bad.parse::<Handle>().is_err(), "{bad}");
+        }
+    }
+}
