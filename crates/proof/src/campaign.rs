@@ -16,6 +16,8 @@ use super::trial::{TrialLimits, TrialObserver, TrialOutcome, TrialProgress, run_
 
 /// More concurrent trials would only slow each other down.
 const MAX_CONCURRENT_TRIALS: usize = 4;
+/// How often a trial is repeated because the machine was too busy.
+const MAX_REPETITIONS: u64 = 3;
 
 #[derive(Clone, Debug)]
 pub struct Campaign {
@@ -42,6 +44,8 @@ pub struct Report {
     pub attempts: u64,
     pub calls: u64,
     pub longest_abandoned: Option<Duration>,
+    /// The machine was too busy to judge how soon a dead worker is noticed.
+    pub is_too_busy: bool,
     pub verdict: Verdict,
     /// The timeline of each job with a violation.
     pub timelines: Vec<String>,
@@ -84,13 +88,41 @@ impl Campaign {
             threads.into_iter().filter_map(|thread| thread.join().err()).count() > 0
         });
         let mut reports = std::mem::take(&mut *lock(&reports));
+        let mut error = lock(&error).take();
+        if error.is_none() && !panicked {
+            let first_free = next.load(Ordering::Relaxed);
+            error = self.repeat_while_too_busy(&mut reports, first_free, observer).err();
+        }
         reports.sort_by_key(|report: &Report| report.seed.wrapping_sub(self.seed));
-        let ended = match lock(&error).take() {
+        let ended = match error {
             Some(error) => Err(error),
             None if panicked => Err(ProofError::Panicked),
             None => Ok(()),
         };
         (reports, ended)
+    }
+
+    /// Repeats a trial, alone, if the machine was too busy in every one that measures how soon a dead worker is noticed.
+    fn repeat_while_too_busy(
+        &self,
+        reports: &mut Vec<Report>,
+        first_free: u64,
+        observer: &dyn CampaignObserver,
+    ) -> Result<(), ProofError> {
+        let kinds = if self.only.is_some() { 1 } else { nemesis::all().len() as u64 };
+        for repetition in 1..=MAX_REPETITIONS {
+            let Some(number) = number_to_repeat(reports, self.seed) else {
+                return Ok(());
+            };
+            // The next free number at which the turn of the same nemesis comes.
+            let number = number + (first_free.div_ceil(kinds) + repetition) * kinds;
+            match self.run_one(number, observer, &|| false) {
+                Ok(report) => reports.push(report),
+                Err(ProofError::Interrupted) => return Ok(()),
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
     }
 
     fn run_one(
@@ -124,7 +156,7 @@ impl Campaign {
 
 impl Report {
     fn new(seed: u64, nemesis: &dyn Nemesis, outcome: TrialOutcome, kept: Option<PathBuf>) -> Self {
-        let TrialOutcome { verdict, evidence, strikes } = outcome;
+        let TrialOutcome { verdict, evidence, strikes, is_too_busy } = outcome;
         let mut jobs: Vec<&str> = verdict.violations.iter().filter_map(|one| one.job.as_deref()).collect();
         jobs.sort_unstable();
         jobs.dedup();
@@ -138,6 +170,7 @@ impl Report {
             attempts: evidence.jobs.iter().map(|job| job.record.history.len() as u64).sum(),
             calls: evidence.calls.len() as u64,
             longest_abandoned: evidence.abandoned_limit.map(|_| evidence.longest_abandoned),
+            is_too_busy,
             verdict,
             timelines,
             kept,
@@ -148,6 +181,14 @@ impl Report {
     pub fn repeat(&self) -> String {
         format!("queuectl selftest --only {} --seed {} --seconds 0", self.nemesis, self.seed)
     }
+}
+
+/// The number of a trial in which the machine was too busy, if no other trial measured what that one was to measure.
+fn number_to_repeat(reports: &[Report], seed: u64) -> Option<u64> {
+    if reports.iter().any(|report| report.longest_abandoned.is_some()) {
+        return None;
+    }
+    reports.iter().find(|report| report.is_too_busy).map(|report| report.seed.wrapping_sub(seed))
 }
 
 /// Tells the observer which trial the progress is from.
@@ -166,5 +207,36 @@ impl TrialObserver for OneTrialObserver<'_> {
 
     fn is_interrupted(&self) -> bool {
         self.observer.is_interrupted() || (self.has_failed)()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(seed: u64, longest_abandoned: Option<Duration>, is_too_busy: bool) -> Report {
+        Report {
+            seed,
+            nemesis: "kill-worker",
+            description: "kill -9 of a worker",
+            strikes: 1,
+            jobs: 1,
+            attempts: 1,
+            calls: 1,
+            longest_abandoned,
+            is_too_busy,
+            verdict: Verdict::default(),
+            timelines: Vec::new(),
+            kept: None,
+        }
+    }
+
+    #[test]
+    fn a_trial_is_repeated_only_if_the_machine_was_too_busy_in_all_of_its_kind() {
+        let (quiet, busy, other) =
+            (report(10, Some(Duration::ZERO), false), report(12, None, true), report(11, None, false));
+        assert_eq!(number_to_repeat(&[other.clone(), busy.clone()], 10), Some(2));
+        assert_eq!(number_to_repeat(&[quiet, busy], 10), None);
+        assert_eq!(number_to_repeat(&[other], 10), None);
     }
 }

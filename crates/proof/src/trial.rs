@@ -37,6 +37,8 @@ pub struct TrialOutcome {
     pub evidence: Evidence,
     /// How often the nemesis struck.
     pub strikes: u64,
+    /// A dead worker was noticed too late, but so busy a machine proves nothing.
+    pub is_too_busy: bool,
 }
 
 /// Receives the progress of a trial and can interrupt it.
@@ -59,15 +61,15 @@ pub enum TrialProgress {
 pub struct TrialLimits {
     /// The time within which a dead worker must be noticed.
     pub notice_within: Duration,
-    /// Above this load per processor the time is not checked.
+    /// Above this load per processor, a longer time is no violation.
     pub up_to_load: f64,
 }
 
 impl TrialLimits {
-    /// The time limit at the present load of this machine.
-    fn notice_limit(self) -> Option<Duration> {
-        let is_busy = sys::process::load::per_processor().is_some_and(|load| load > self.up_to_load);
-        (!is_busy).then_some(self.notice_within)
+    /// Whether a worker was noticed too late for the promise, on a machine that is too busy to tell why.
+    fn is_too_busy_to_judge(self, longest: Duration) -> bool {
+        longest > self.notice_within
+            && sys::process::load::per_processor().is_some_and(|load| load > self.up_to_load)
     }
 }
 
@@ -103,9 +105,11 @@ pub fn run_trial(
     evidence.is_clock_set = nemesis.sets_clock();
     evidence.problems = problems;
     evidence.longest_abandoned = abandoned.longest;
-    evidence.abandoned_limit = limits.notice_limit().filter(|_| nemesis.must_be_noticed_at_once());
+    let must_be_noticed = nemesis.must_be_noticed_at_once();
+    let is_too_busy = must_be_noticed && limits.is_too_busy_to_judge(abandoned.longest);
+    evidence.abandoned_limit = (must_be_noticed && !is_too_busy).then_some(limits.notice_within);
     evidence.may_lose_output = nemesis.may_lose_output();
-    Ok(TrialOutcome { verdict: check(&evidence), evidence, strikes })
+    Ok(TrialOutcome { verdict: check(&evidence), evidence, strikes, is_too_busy })
 }
 
 /// Stores the first jobs and returns the problems that `status` reports while no worker is running.

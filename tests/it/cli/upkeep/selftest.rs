@@ -45,7 +45,7 @@ fn a_short_run_reports_the_damage_and_the_promises() {
 fn a_terminal_shows_two_tables() {
     let home = Home::new();
     let ran = selftest(&home, &["--only", "kill-supervisor", "--seed", "7", "--seconds", "0"]).run().ok();
-    ran.shows("kill -9 of a supervisor").shows("yes").shows("1 trials with seed 7").says_nothing();
+    ran.shows("kill -9 of a supervisor").shows("yes").shows("1 trial with seed 7").says_nothing();
     assert_left_nothing(&home);
 }
 

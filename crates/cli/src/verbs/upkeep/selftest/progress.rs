@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use rustix::process::Signal;
 
+use super::results::counted_trials;
 use crate::context::Context;
 use crate::render::progress::Bar;
 use crate::render::text::jobs;
@@ -54,7 +55,7 @@ impl CampaignObserver for Progress {
             state.under_way.remove(&trial);
             state.judged += 1;
         }
-        let done = format!("{}s, {} trials done", self.began.elapsed().as_secs(), state.judged);
+        let done = format!("{}s, {} done", self.began.elapsed().as_secs(), counted_trials(state.judged));
         let under_way = state.under_way.values().cloned();
         let line = std::iter::once(done).chain(under_way).collect::<Vec<_>>().join(" · ");
         state.bar.say(|| line);

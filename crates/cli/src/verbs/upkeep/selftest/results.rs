@@ -52,6 +52,8 @@ struct PromiseResult {
     facts: u64,
     /// `None` if it was not tested, or the machine was too busy to measure it.
     held: Option<bool>,
+    /// It was tested, but the machine was too busy to tell.
+    too_busy: bool,
     /// A measurement, if the promise has one.
     measured: Option<String>,
 }
@@ -101,7 +103,8 @@ impl Sum {
         held.write(out, width)?;
         let Self { trials, jobs, attempts, calls, seed, .. } = self;
         let (jobs, attempts, calls) = (grouped(*jobs), grouped(*attempts), grouped(*calls));
-        writeln!(out, "\n{trials} trials with seed {seed}: {jobs} jobs, {attempts} attempts, {calls} calls.")
+        let trials = counted_trials(*trials as u64);
+        writeln!(out, "\n{trials} with seed {seed}: {jobs} jobs, {attempts} attempts, {calls} calls.")
     }
 }
 
@@ -115,12 +118,16 @@ impl PromiseResult {
             promise,
             facts,
             held: (facts > 0).then_some(is_kept),
+            too_busy: facts == 0
+                && promise == Promise::NoticedSoon
+                && reports.iter().any(|report| report.is_too_busy),
             measured: longest.filter(|_| promise == Promise::NoticedSoon).map(describe_longest),
         }
     }
 
     fn row(&self) -> Vec<Cell> {
         let held = match self.held {
+            None if self.too_busy => Cell::styled("too busy to tell", AnsiColor::Yellow.on_default()),
             None => Cell::styled("untested", Style::new().dimmed()),
             Some(true) => Cell::styled("yes", AnsiColor::Green.on_default()),
             Some(false) => Cell::styled("NO", AnsiColor::Red.on_default().bold()),
@@ -128,6 +135,11 @@ impl PromiseResult {
         let measured = self.measured.as_deref().map_or_else(String::new, |measured| format!(" ({measured})"));
         vec![held, grouped(self.facts).into(), format!("{}{measured}", self.promise.name()).into()]
     }
+}
+
+/// `1 trial`, `2 trials`
+pub(super) fn counted_trials(count: u64) -> String {
+    format!("{} {}", grouped(count), if count == 1 { "trial" } else { "trials" })
 }
 
 fn describe_longest(longest: Duration) -> String {
@@ -198,6 +210,7 @@ mod tests {
             attempts: 6,
             calls: 7,
             longest_abandoned: None,
+            is_too_busy: false,
             verdict: Verdict { checks, violations: vec![violation] },
             timelines: vec!["j7\n  history".to_owned()],
             kept: Some("/tmp/kept".into()),
@@ -229,6 +242,20 @@ mod tests {
         assert!(text.contains("NO           12  two attempts of one job never overlap"), "{text}");
         assert!(text.contains("yes           3  an acknowledged job is never lost"), "{text}");
         assert!(text.contains("untested      0  an attempt starts at most once"), "{text}");
+    }
+
+    #[test]
+    fn a_machine_that_is_too_busy_is_no_untested_promise() {
+        let sum = sum(&[Report { is_too_busy: true, verdict: Verdict::default(), ..broken() }]);
+        let mut out = Vec::new();
+        sum.write(&mut anstream::StripStream::new(&mut out), 80).expect("writing to a Vec does not fail");
+        let text = String::from_utf8(out).expect("text");
+        assert!(
+            text.contains("too busy to tell      0  a dead worker is noticed in under a second"),
+            "{text}"
+        );
+        assert!(text.contains("untested              0  an acknowledged job is never lost"), "{text}");
+        assert!(text.contains("\n1 trial with seed 7: "), "{text}");
     }
 
     #[test]
