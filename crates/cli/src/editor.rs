@@ -20,11 +20,10 @@ const DEFAULT_EDITOR: &str = "vi";
 pub(super) fn edit_in_editor(context: &Context, job: &Job) -> Result<Edit, Failure> {
     let path = write(context, job)?;
     let edited = open(&path).and_then(|()| read(&path, job));
-    match &edited {
-        Ok(_) => drop(std::fs::remove_file(&path)),
-        Err(_) => context.hint(&format!("your changes are kept in {}", path.display()))?,
+    if edited.is_ok() {
+        drop(std::fs::remove_file(&path));
     }
-    edited
+    edited.map_err(|failure| failure.with_hint(format!("your changes are kept in {}", path.display())))
 }
 
 /// Writes the job to a file in the home folder, which only its owner can read.

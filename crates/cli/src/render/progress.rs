@@ -90,8 +90,13 @@ impl Drop for Bar {
 
 /// `enqueuing ━━━━━━━━━━──────────────────── 340,000 of 1,000,000, 142,000/s, 4s left`
 fn line(bar: &Bar, elapsed: Duration) -> String {
+    let total = bar.total.filter(|total| *total > 0);
+    if elapsed < MIN_RATED {
+        return total
+            .map_or_else(|| format!("{} {}", bar.what, grouped(bar.done)), |total| gauge(bar, total));
+    }
     let rate = rate(bar.done, elapsed);
-    let Some(total) = bar.total.filter(|total| *total > 0) else {
+    let Some(total) = total else {
         return format!("{} {}, {}/s", bar.what, grouped(bar.done), grouped(rate));
     };
     let left = Duration::from_secs(total.saturating_sub(bar.done) / rate.max(1));
@@ -104,6 +109,9 @@ fn gauge(bar: &Bar, total: u64) -> String {
     let cells: String = (0..bar.cells).map(|cell| if is_filled(cell) { '━' } else { '─' }).collect();
     format!("{} {cells} {} of {}", bar.what, grouped(bar.done), grouped(total))
 }
+
+/// The rate in a shorter time says nothing.
+pub(crate) const MIN_RATED: Duration = Duration::from_secs(1);
 
 /// Items per second.
 pub(crate) fn rate(done: u64, elapsed: Duration) -> u64 {
@@ -128,6 +136,7 @@ mod tests {
             out: None,
         };
         assert_eq!(line(&bar("checking", 5_000, None), after), "checking 5,000, 2,500/s");
+        assert_eq!(line(&bar("checking", 100, None), Duration::from_millis(3)), "checking 100");
         let shown = line(&bar("enqueuing", 250_000, Some(1_000_000)), after);
         assert_eq!(
             shown,

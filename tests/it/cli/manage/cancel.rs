@@ -28,6 +28,7 @@ fn a_running_job_is_marked_for_its_worker() {
     worker.claim_job("a");
     home.run(["cancel", "a"]).ok().prints("a\n");
     assert_eq!(home.state_of("a"), "processing", "its worker has to end it");
+    home.run(["show", "a"]).ok().shows("a  processing (being cancelled)\n");
 }
 
 #[test]

@@ -47,7 +47,9 @@ pub(crate) fn show(context: &Context, store: &dyn Store, id: &JobId) -> Result<(
 fn write_facts(out: &mut dyn Write, record: &JobRecord, now: Timestamp) -> io::Result<()> {
     let job = &record.job;
     let (bold, style) = (Style::new().bold(), state_style(job.life.state.name()));
-    writeln!(out, "{bold}{}{bold:#}  {style}{}{style:#}", job.id, job.life.state.name().name())?;
+    let is_ending = job.life.state.lease().is_some_and(|lease| lease.cancel_requested.is_some());
+    let note = if is_ending { " (being cancelled)" } else { "" };
+    writeln!(out, "{bold}{}{bold:#}  {style}{}{style:#}{note}", job.id, job.life.state.name().name())?;
     for (name, value) in facts(job, now).into_iter().chain(origin(record, now)) {
         writeln!(out, "  {name:<14}{}", printable(&value))?;
     }
