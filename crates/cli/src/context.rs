@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::failure::{Exit, Failure};
 use super::render::table::Table;
 use super::root::Global;
+use ops::OpError;
 use ops::escape::write_json;
 use ops::home::location;
 use ops::home::location::{Location, LocationArgs};
@@ -62,12 +63,25 @@ impl Context {
         &self.wanted
     }
 
-    /// The store, opened on first use.
+    /// The store, opened on first use. A home that the user named must have a queue: only verbs that add something to a
+    /// queue create one there, with [`Self::store_or_new`].
     pub(super) fn store(&self) -> Result<&dyn Store, Failure> {
+        self.open_once(open::open_existing)
+    }
+
+    /// The store, opened on first use and created if it does not exist.
+    pub(super) fn store_or_new(&self) -> Result<&dyn Store, Failure> {
+        self.open_once(open::open)
+    }
+
+    fn open_once(
+        &self,
+        open: fn(&Location) -> Result<Box<dyn Store>, OpError>,
+    ) -> Result<&dyn Store, Failure> {
         if let Some(store) = self.store.get() {
             return Ok(store.as_ref());
         }
-        let store = open::open(&self.location()?)?;
+        let store = open(&self.location()?)?;
         Ok(self.store.get_or_init(|| store).as_ref())
     }
 

@@ -16,7 +16,7 @@ use engine::EngineError;
 use ops::OpError;
 use ops::config::how_to_repair;
 use ops::error::{Named, chain};
-use ops::home::ownership::{advice, advice_for_found, advice_for_making};
+use ops::home::ownership::{advice, advice_for_found, advice_for_making, advice_for_owner, how_to_create};
 use proof::ProofError;
 use store::sqlite::RestoreError;
 use store::transfer::ImportError;
@@ -158,11 +158,13 @@ fn judge(error: &OpError) -> Judgement {
         | OpError::LogsNotImported { .. }
         | OpError::CannotWrite { .. } => (Exit::Failed, None),
         OpError::ExposedHome { home, source } => with_hint(Exit::Unavailable, advice_for_found(home, source)),
+        OpError::ForeignHome { home, owner } => with_hint(Exit::Unavailable, advice_for_owner(home, *owner)),
         OpError::ForeignFolder { home, source } => {
             with_hint(Exit::Unavailable, advice_for_making(home, source))
         }
         OpError::CannotMake { .. } | OpError::CannotReadLog { .. } => (Exit::Unavailable, None),
         OpError::DamagedOutput { .. } | OpError::DamagedLog { .. } => (Exit::Corrupt, None),
+        OpError::NoQueue { missing, home } => with_hint(Exit::NotFound, how_to_create(missing, home)),
         OpError::NoSuchJob(_) => with_hint(Exit::NotFound, HOW_TO_LIST_JOBS),
         OpError::NoSuch { what, nearest, .. } => {
             with_hint(Exit::NotFound, did_you_mean(nearest.as_deref(), how_to_list(*what)))
@@ -182,6 +184,21 @@ fn judge(error: &OpError) -> Judgement {
         OpError::HookTaken(_) => {
             with_hint(Exit::Conflict, "choose another name, or remove it first with `queuectl hook remove`")
         }
+        OpError::QueueInUse { queue, .. } => with_hint(
+            Exit::Conflict,
+            format!(
+                "`queuectl list --queue {queue}` shows them; `queuectl remove --queue {queue}` deletes those that are not running"
+            ),
+        ),
+        OpError::ScheduledQueue { schedule, .. } => with_hint(
+            Exit::Conflict,
+            format!("remove the schedule first: `queuectl schedule remove {schedule}`"),
+        ),
+        OpError::UnusableFolder { .. } => with_hint(
+            Exit::Usage,
+            "create it first; a job that depends on others may name a directory that they create",
+        ),
+        OpError::DefaultQueue => with_hint(Exit::Usage, "jobs go there unless they name another queue"),
         OpError::FileExists(_) => with_hint(Exit::Conflict, "use --force to replace it"),
         OpError::Restore(RestoreError::Workers { .. }) => {
             with_hint(Exit::Conflict, "stop them first: `queuectl worker stop`")
@@ -311,6 +328,7 @@ fn how_to_list(what: Named) -> &'static str {
         Named::Batch => "`queuectl batch list` shows the batches",
         Named::Schedule => "`queuectl schedule list` shows the schedules",
         Named::Hook => "`queuectl hook list` shows the hooks",
+        Named::Queue => "`queuectl queue list` shows the queues",
     }
 }
 

@@ -17,6 +17,7 @@ use serde::{Serialize, Serializer};
 
 use super::job::environment::Environment;
 use super::job::life::StateName;
+use super::job::spec::has_first_word;
 use super::text::nearest::nearest;
 use super::values::name::QueueName;
 
@@ -166,7 +167,7 @@ impl Serialize for Target {
 
 /// Accepts a command line that can be run.
 pub fn check_command(line: String) -> Result<String, HookError> {
-    if line.trim().is_empty() {
+    if !has_first_word(&line) {
         return Err(HookError::BlankCommand);
     }
     if line.contains('\0') {

@@ -151,7 +151,7 @@ pub fn diagnose(args: &LocationArgs, depth: Depth, on_full_read: &dyn Fn(u64)) -
     let mut diagnosis = Diagnosis::default();
     let options = ExamineOptions { args, depth, on_full_read };
     let settings = match location::find_home(args) {
-        Ok(FoundHome { home, skipped_home }) => {
+        Ok(FoundHome { home, skipped_home, is_named: _ }) => {
             let warn =
                 |skipped: OwnershipError| Finding::warning("home", format!("{skipped}; it was skipped"));
             skipped_home.map(warn).into_iter().for_each(|finding| diagnosis.add(finding));

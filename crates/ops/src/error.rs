@@ -18,6 +18,7 @@ use store::sqlite::RestoreError;
 use store::transfer::ImportError;
 use store::{Conflict, EnqueueRefusal, StoreError, WriteError};
 use sys::fs::ownership::OwnershipError;
+use sys::process::user;
 
 domain::named_enum! {
     /// A thing that people name.
@@ -26,6 +27,7 @@ domain::named_enum! {
         Batch = "batch",
         Schedule = "schedule",
         Hook = "hook",
+        Queue = "queue",
     }
 }
 
@@ -181,6 +183,18 @@ pub enum OpError {
     Edit(#[from] EditError),
     #[error("the working directory of a job must be an absolute path")]
     RelativeFolder,
+    #[error("the queue `default` cannot be removed")]
+    DefaultQueue,
+    #[error("queue `{queue}` was not removed: it has {}", if *jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") })]
+    QueueInUse { queue: QueueName, jobs: u64 },
+    #[error("queue `{queue}` was not removed: schedule `{schedule}` enqueues jobs there")]
+    ScheduledQueue { queue: QueueName, schedule: ScheduleName },
+    #[error("{}", unusable_folder(cwd, *is_file))]
+    UnusableFolder {
+        cwd: String,
+        /// It exists, but is not a directory.
+        is_file: bool,
+    },
     #[error("`{}` already exists", .0.display())]
     FileExists(PathBuf),
     #[error("`{}` is the queue's own database", .0.display())]
@@ -189,6 +203,14 @@ pub enum OpError {
     Restore(#[from] RestoreError),
     #[error("no home folder: none of --home, QUEUECTL_HOME and HOME is set")]
     NoHome,
+    #[error("there is no queue in `{}`", missing.display())]
+    NoQueue {
+        /// The home, or the database that is elsewhere.
+        missing: PathBuf,
+        home: PathBuf,
+    },
+    #[error("the queue in `{}` belongs to {}, but you are {}", home.display(), user::name_of(*owner), user::name_of(user::number()))]
+    ForeignHome { home: PathBuf, owner: u32 },
     #[error("refused to use the home `{}`", home.display())]
     ExposedHome {
         home: PathBuf,
@@ -241,6 +263,11 @@ impl OpError {
     pub fn no_such<'a>(what: Named, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         Self::NoSuch { what, name: name.to_owned(), nearest: nearest(name, known).map(str::to_owned) }
     }
+}
+
+fn unusable_folder(cwd: &str, is_file: bool) -> String {
+    let problem = if is_file { "is not a directory" } else { "does not exist" };
+    format!("the working directory `{cwd}` {problem}")
 }
 
 /// The error with its chain of causes in one line: `what (why: because)`.

@@ -1,5 +1,6 @@
 //! The home folder: where it is, whose it is, and how one is created.
 
+pub mod ignore;
 pub mod init;
 pub mod location;
 pub mod open;

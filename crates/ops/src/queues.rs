@@ -1,11 +1,12 @@
 //! Changing a queue.
 
 use super::OpError;
+use super::error::Named;
 use domain::job::retry_rules::RetryRules;
 use domain::job::spec::SpecError;
 use domain::text::nearest::nearest;
 use domain::values::name::QueueName;
-use store::{Pause, Queue, QueueUpdate, Store, StoreError};
+use store::{Pause, Queue, QueueRemoval, QueueUpdate, Store, StoreError};
 
 /// A changed queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,29 @@ pub fn set(
 ) -> Result<ChangedQueue, OpError> {
     check_retry(store, name, update)?;
     change(store, name, || store.set_queue(name, update, by))
+}
+
+/// Removes a queue without jobs, with its settings, and returns its last version.
+pub fn remove(store: &dyn Store, name: &QueueName, by: &str) -> Result<Queue, OpError> {
+    let known = store.queues()?;
+    let no_such =
+        || OpError::no_such(Named::Queue, name.as_str(), known.iter().map(|queue| queue.name.as_str()));
+    let queue = known.iter().find(|queue| queue.name == *name).ok_or_else(no_such)?;
+    if *name == QueueName::default_queue() {
+        return Err(OpError::DefaultQueue);
+    }
+    // Its next run would create the queue again, without its settings.
+    let schedules = store.schedules()?;
+    if let Some((schedule, _)) =
+        schedules.iter().find(|(schedule, _)| schedule.job.queue.as_ref() == Some(name))
+    {
+        return Err(OpError::ScheduledQueue { queue: name.clone(), schedule: schedule.name.clone() });
+    }
+    match store.remove_queue(name, by)? {
+        QueueRemoval::Removed => Ok(queue.clone()),
+        QueueRemoval::Missing => Err(no_such()),
+        QueueRemoval::InUse { jobs } => Err(OpError::QueueInUse { queue: name.clone(), jobs }),
+    }
 }
 
 /// Refuses lists that contradict each other, even if only one of them changes. If two concurrent changes bypass this

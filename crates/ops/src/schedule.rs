@@ -5,7 +5,7 @@ pub mod json;
 use super::OpError;
 use super::error::Named;
 use super::jobs::enqueue::Caller;
-use domain::job::spec::{JobSpec, Origin};
+use domain::job::spec::{JobSpec, Origin, check_first_word};
 use domain::schedule::{Policy, Run, Schedule, ScheduleError, When, check_job, unknown_zone};
 use domain::values::name::{JobIdSequence, ScheduleName};
 use domain::values::timestamp::Timestamp;
@@ -40,6 +40,7 @@ pub fn add(
 ) -> Result<Schedule, OpError> {
     let ScheduleRequest { name, when, policy, mut job } = request;
     check_job(&job, policy)?;
+    job.command.as_deref().map_or(Ok(()), check_first_word)?;
     let origin = Origin { settings: in_force(store)?, caller };
     // Report an invalid job now instead of at every run.
     let checked = job.clone().resolve(&origin, || JobIdSequence::default().next(Timestamp::EPOCH, 0))?;

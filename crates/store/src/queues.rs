@@ -39,6 +39,27 @@ impl dyn Store + '_ {
     pub fn set_queue(&self, queue: &QueueName, update: &QueueUpdate, by: &str) -> Result<()> {
         self.transact("set_queue", |tx| queues::set(tx, queue, update, by))
     }
+
+    /// Removes a queue without jobs, with its settings.
+    pub fn remove_queue(&self, queue: &QueueName, by: &str) -> Result<QueueRemoval> {
+        self.transact("remove_queue", |tx| queues::remove(tx, queue, by))
+    }
+
+    /// Why a queue is paused; `None` if it is not, or does not exist. `enqueue` asks this each time.
+    pub fn pause_of(&self, queue: &QueueName) -> Result<Option<Pause>> {
+        self.view(|tx| queues::pause_of(tx, queue))
+    }
+}
+
+/// The result of removing a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueRemoval {
+    Removed,
+    Missing,
+    /// It has this many jobs, in any state.
+    InUse {
+        jobs: u64,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,8 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkfifoat, open};
 use rustix::io::{Errno, read, write};
 
+use crate::fs::owner_only;
+
 /// The number of hops of a ring that may have to reach every listener.
 pub const MAX_HOPS: u8 = 64;
 
@@ -132,8 +134,9 @@ fn open_fifo(path: &Path) -> Result<OwnedFd, Errno> {
 
 fn make(path: &Path) -> io::Result<()> {
     match mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR) {
+        Ok(()) => owner_only::hand_over(path),
         // Another process was faster.
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

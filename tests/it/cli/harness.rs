@@ -66,6 +66,19 @@ impl Home {
         home
     }
 
+    /// A home with an empty queue.
+    pub(crate) fn with_queue() -> Self {
+        let home = Self::new();
+        home.make_queue(&home.path());
+        home
+    }
+
+    /// Makes an empty queue, with a verb that leaves nothing in it.
+    pub(crate) fn make_queue(&self, home: &Path) {
+        let args = ["--home".as_ref(), home.as_os_str(), "enqueue".as_ref(), "-q".as_ref(), "[]".as_ref()];
+        self.call_without_home(args).run().ok();
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }

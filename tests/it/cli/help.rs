@@ -212,7 +212,7 @@ fn json_after_two_dashes_is_an_ordinary_word() {
 
 #[test]
 fn quiet_still_prints_errors() {
-    Home::new().run(["-q", "show", "nope"]).fails(3).says("error: there is no job `nope`");
+    Home::with_queue().run(["-q", "show", "nope"]).fails(3).says("error: there is no job `nope`");
 }
 
 #[test]

@@ -8,3 +8,5 @@ pub(crate) mod inside_job;
 pub(crate) mod run;
 pub(crate) mod run_on_terminal;
 pub(crate) mod schedule;
+pub(crate) mod start_hints;
+pub(crate) mod working_directory;

@@ -201,3 +201,70 @@ fn a_password_in_an_invalid_settings_file_is_not_printed() {
         }
     }
 }
+
+/// Verbs that add nothing to a queue.
+const READERS: [&[&str]; 24] = [
+    &["list"],
+    &["show", "a"],
+    &["status"],
+    &["logs", "a"],
+    &["explain", "a"],
+    &["wait", "a"],
+    &["graph", "a"],
+    &["events"],
+    &["cancel", "a"],
+    &["retry", "a"],
+    &["remove", "a"],
+    &["dlq", "list"],
+    &["queue", "list"],
+    &["queue", "remove", "q"],
+    &["schedule", "list"],
+    &["batch", "list"],
+    &["hook", "list"],
+    &["config", "list"],
+    &["config", "get", "lease"],
+    &["config", "unset", "lease"],
+    &["worker", "list"],
+    &["worker", "stop"],
+    &["export", "-"],
+    &["backup", "copy"],
+];
+
+#[test]
+fn a_verb_that_only_reads_does_not_create_a_home_that_was_named() {
+    let home = Home::new();
+    let typed = home.folder().join("tpyo/deep");
+    let path = typed.to_str().expect("text");
+    for args in READERS {
+        let named = home.call_without_home(["--home", path].iter().chain(args));
+        let in_variable = home.call_without_home(args).env("QUEUECTL_HOME", path);
+        for call in [named, in_variable] {
+            let ran = call.run().fails(3).prints("").says(&format!("there is no queue in `{path}`"));
+            ran.says(&format!("hint: check the path; to create a queue there, enqueue the first job: `queuectl --home {path} "));
+        }
+    }
+    assert_eq!(home.folder().read_dir().expect("a folder").count(), 0, "nothing is made");
+    let error = home.call_without_home(["--home", path, "list", "--json"]).run().fails(3).error_json();
+    assert_eq!(error["exit_code"], 3);
+    home.call_without_home(["--home", path, "enqueue", "-q", "--", "true"]).run().ok();
+    home.call_without_home(["--home", path, "list"]).run().ok();
+}
+
+#[test]
+fn a_named_store_that_does_not_exist_is_not_created_by_a_reader() {
+    let home = Home::with_queue();
+    let store = home.folder().join("other.db");
+    let flag = format!("--store={}", store.display());
+    home.run([flag.as_str(), "list"])
+        .fails(3)
+        .says(&format!("there is no queue in `{}`", store.display()))
+        .says("--store");
+    assert!(!store.exists());
+}
+
+#[test]
+fn the_home_of_the_user_is_created_on_first_use_by_any_verb() {
+    let home = Home::new();
+    home.call_without_home(["list", "--json"]).run().ok().prints("[]\n");
+    assert!(home.folder().join(".queuectl/queue.db").is_file());
+}

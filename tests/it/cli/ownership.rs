@@ -70,7 +70,7 @@ fn refused(home: &Home, call: Call) -> RunResult {
 fn fault_39_a_linked_home_in_a_parent_folder_is_not_followed() {
     let project = Project::new();
     let target = project.home.folder().join("target");
-    project.home.call_without_home(["--home".as_ref(), target.as_os_str(), "list".as_ref()]).run().ok();
+    project.home.make_queue(&target);
     symlink(&target, project.found()).expect("a link");
     refused(&project.home, project.call(&ENQUEUE))
         .says(&format!("`{}` is a symlink", project.found().display()))
@@ -86,7 +86,7 @@ fn fault_39_a_home_planted_by_another_user_is_ignored_and_named() {
     }
     let project = Project::new();
     let open = project.home.folder().join("open");
-    project.home.call_without_home(["--home".as_ref(), open.as_os_str(), "list".as_ref()]).run().ok();
+    project.home.make_queue(&open);
     allow(&open, 0o777);
     allow(&project.folder(), 0o1777);
     symlink(&open, project.found()).expect("a link");
@@ -331,4 +331,64 @@ fn give_back(folder: &Path, but: &Path) {
         assert_eq!(path.metadata().expect("it is there").uid(), UNPRIVILEGED, "doctor changed no owner");
         lchown(&path, Some(0), Some(0)).expect("it is given back");
     }
+}
+
+#[test]
+fn a_home_that_cannot_be_read_names_its_owner() {
+    if !is_root() {
+        return; // As above.
+    }
+    let home = Home::with_jobs(&["a"]);
+    allow(home.folder(), 0o755);
+    for args in VERBS {
+        refused(&home, home.call(args).unprivileged())
+            .says(&format!("the queue in `{}` belongs to root, but you are ", home.path().display()));
+    }
+}
+
+/// A home of another user that root works in, because it was asked to.
+fn foreign_home() -> Home {
+    let home = Home::with_jobs(&["a"]);
+    allow(home.folder(), 0o777);
+    give_away(&home.path());
+    home
+}
+
+#[test]
+fn root_works_in_a_foreign_home_only_if_asked_to_and_its_files_stay_with_the_owner() {
+    if !is_root() {
+        return; // As above.
+    }
+    let home = foreign_home();
+    for args in [RUN.as_slice(), &["worker", "start"], &["run", "--", "true"]] {
+        refused(&home, home.call(args))
+            .says(&format!("the queue in `{}` belongs to ", home.path().display()))
+            .says("sudo -u ");
+    }
+    home.run(["worker", "run", "-q", "--until-empty", "--foreign-home"]).ok();
+    home.run(["run", "--foreign-home", "--id", "b", "--", "id", "-u"]).ok().prints("0\n");
+    home.run(["run", "--foreign-home", "--", "seq", "200000"]).ok();
+    for (path, _) in snapshot(&home.path()) {
+        let owner = path.symlink_metadata().expect("it is there").uid();
+        assert_eq!(owner, UNPRIVILEGED, "{}", path.display());
+    }
+    let as_owner = |args: &[&str]| home.call(args).unprivileged().run().ok();
+    as_owner(&["enqueue", "--id", "c", "--", "true"]);
+    as_owner(&RUN);
+    let listed = as_owner(&["list", "--json"]).json();
+    assert!(
+        listed.as_array().is_some_and(|jobs| jobs.iter().all(|job| job["state"] == "completed")),
+        "{listed}"
+    );
+}
+
+#[test]
+fn only_root_can_work_in_a_foreign_home() {
+    if !is_root() {
+        return; // As above.
+    }
+    let home = Home::with_jobs(&["a"]);
+    allow(home.folder(), 0o755);
+    let asked = ["worker", "run", "--until-empty", "--foreign-home"];
+    refused(&home, home.call(asked).unprivileged()).says("belongs to root");
 }

@@ -236,7 +236,12 @@ fn change_some(fixture: &Fixture) {
     fixture.set(SettingKey::Lease, "60s");
     fixture.store.set(SettingKey::Lease, None, ACTOR).expect("the setting has a default");
     fixture.pause("another");
+    fixture.store.pause_of(&queue_name("another")).expect("the pause is read");
     fixture.resume("another");
+    fixture.pause("unused");
+    for name in ["unused", "another"] {
+        fixture.store.remove_queue(&queue_name(name), ACTOR).expect("an unused queue is removed");
+    }
     work_within_limits(fixture);
     fixture.set_queue("another", "memory=1G", "75", "2");
     let stop = Stop { home: None, kill_at: Some(fixture.now()) };

@@ -115,6 +115,7 @@ fn store(home: &Path) -> Result<Box<dyn Store>, Box<dyn Error>> {
         home: home.to_owned(),
         store: StoreAddress::Sqlite(home.join(DATABASE)),
         skipped_home: None,
+        is_named: true,
     };
     Ok(open(&location)?)
 }

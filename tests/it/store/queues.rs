@@ -7,7 +7,7 @@ use domain::job::limits::Limits;
 use domain::job::outcome::Outcome;
 use domain::job::retry_rules::RetryRules;
 use domain::settings::SettingKey;
-use store::{Pause, Queue, QueueUpdate, Update};
+use store::{Pause, Queue, QueueRemoval, QueueUpdate, Update};
 
 use super::fixture::new_job::{job, queue_name};
 use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
@@ -21,6 +21,8 @@ every_store!(
     resource_limits_and_retry_rules_of_a_queue_are_stored_and_cleared,
     limits_of_the_job_override_those_of_the_queue_and_the_settings,
     retry_rules_of_a_queue_apply_to_jobs_without_their_own,
+    only_a_queue_without_jobs_is_removed,
+    a_pause_is_found_by_the_name_of_its_queue,
 );
 
 fn queue(fixture: &Fixture, name: &str) -> Queue {
@@ -179,4 +181,31 @@ fn retry_rules_of_a_queue_apply_to_jobs_without_their_own(fixture: &Fixture) {
     }
     let states = ["queue", "own", "elsewhere", "again"].map(|id| fixture.state(id));
     assert_eq!(states, [StateName::Dead, StateName::Failed, StateName::Failed, StateName::Failed]);
+}
+
+fn only_a_queue_without_jobs_is_removed(fixture: &Fixture) {
+    let remove = |name| fixture.store.remove_queue(&queue_name(name), ACTOR).expect("remove");
+    assert_eq!(remove("q"), QueueRemoval::Missing);
+    fixture.enqueue_all([job("a").queue("q"), job("b").queue("q"), job("c").queue("other")]);
+    let worker = fixture.worker("w");
+    fixture.claim(&worker, 1);
+    assert_eq!(remove("q"), QueueRemoval::InUse { jobs: 2 });
+    fixture.pause("early");
+    assert_eq!(remove("early"), QueueRemoval::Removed);
+    assert_eq!(remove("early"), QueueRemoval::Missing);
+    let names: Vec<String> =
+        fixture.store.queues().expect("queues").iter().map(|queue| queue.name.to_string()).collect();
+    assert_eq!(names, ["other", "q"]);
+    fixture.enqueue_all([job("d").queue("early")]);
+    assert!(queue(fixture, "early").paused.is_none(), "it is a new queue");
+}
+
+fn a_pause_is_found_by_the_name_of_its_queue(fixture: &Fixture) {
+    let pause_of = |name| fixture.store.pause_of(&queue_name(name)).expect("a pause");
+    assert_eq!(pause_of("q"), None);
+    fixture.pause("q");
+    assert!(pause_of("q").is_some());
+    assert_eq!(pause_of("other"), None);
+    fixture.resume("q");
+    assert_eq!(pause_of("q"), None);
 }

@@ -4,3 +4,4 @@ pub(crate) mod batch;
 pub(crate) mod enqueue;
 pub(crate) mod run;
 pub(crate) mod schedule;
+pub(crate) mod start_hints;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::ignore;
 use crate::OpError;
 use store::StoreError;
 use sys::fs::owner_only;
@@ -19,6 +20,8 @@ use sys::process::user;
 pub const HOME_FOLDER: &str = ".queuectl";
 /// The file name of the database in a home.
 pub const DATABASE: &str = "queue.db";
+pub(crate) const HOME_VARIABLE: &str = "QUEUECTL_HOME";
+pub(crate) const STORE_VARIABLE: &str = "QUEUECTL_STORE";
 pub(crate) const CONFIG_FILE: &str = "config.toml";
 
 /// `--home` and `--store` from the command line.
@@ -34,6 +37,8 @@ pub struct Location {
     pub store: StoreAddress,
     /// The nearest home here or above that was skipped because it belongs to another user.
     pub skipped_home: Option<OwnershipError>,
+    /// Named by the user, not found: a missing one may be a typing error.
+    pub is_named: bool,
 }
 
 /// A home, and the nearest one that was skipped because it belongs to another user.
@@ -41,6 +46,7 @@ pub struct Location {
 pub(crate) struct FoundHome {
     pub(crate) home: PathBuf,
     pub(crate) skipped_home: Option<OwnershipError>,
+    pub(crate) is_named: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,19 +64,20 @@ struct ConfigFile {
 /// user, then `~/.queuectl`. The store: `--store`, then `QUEUECTL_STORE`, then the home's `config.toml`, then its
 /// database file.
 pub fn locate(args: &LocationArgs) -> Result<Location, OpError> {
-    let FoundHome { home, skipped_home } = find_home(args)?;
+    let FoundHome { home, skipped_home, is_named } = find_home(args)?;
     let store = find_store(args, &home, ownership::check_trusted)?;
-    Ok(Location { home, store, skipped_home })
+    Ok(Location { home, store, skipped_home, is_named })
 }
 
 pub(crate) fn find_home(args: &LocationArgs) -> Result<FoundHome, OpError> {
-    if let Some(home) = args.home.clone().or_else(|| variable("QUEUECTL_HOME").map(PathBuf::from)) {
-        return Ok(FoundHome { home, skipped_home: None });
+    if let Some(home) = args.home.clone().or_else(|| variable(HOME_VARIABLE).map(PathBuf::from)) {
+        return Ok(FoundHome { home, skipped_home: None, is_named: true });
     }
     let (nearest, skipped_home) = nearest_home()?;
     let home = nearest.or_else(users_home).ok_or(OpError::NoHome)?;
     // `~/.queuectl` is selected even if another user owns it, and refused when it is opened.
-    Ok(FoundHome { skipped_home: skipped_home.filter(|skipped| skipped.path != home), home })
+    let skipped_home = skipped_home.filter(|skipped| skipped.path != home);
+    Ok(FoundHome { home, skipped_home, is_named: false })
 }
 
 /// `check` decides whether to trust the settings file.
@@ -79,7 +86,7 @@ pub(crate) fn find_store(
     home: &Path,
     check: fn(&Path, &Metadata) -> Result<(), OwnershipError>,
 ) -> Result<StoreAddress, OpError> {
-    match args.store.clone().or_else(|| variable("QUEUECTL_STORE")) {
+    match args.store.clone().or_else(|| variable(STORE_VARIABLE)) {
         Some(address) => Ok(parse_address(&address)?.resolved()),
         None => Ok(configured_store(home, check)?
             .map_or_else(|| StoreAddress::Sqlite(home.join(DATABASE)), StoreAddress::resolved)),
@@ -113,22 +120,45 @@ impl Location {
             home: absolute(&self.home)?,
             store: StoreAddress::Sqlite(absolute(store)?),
             skipped_home: self.skipped_home.clone(),
+            is_named: self.is_named,
         })
+    }
+
+    /// Refuses a home that the user named if there is no queue, neither in it nor where `--store` says.
+    pub(crate) fn check_exists(&self) -> Result<(), OpError> {
+        let StoreAddress::Sqlite(database) = &self.store;
+        // What cannot be examined may exist; opening it reports the problem.
+        let is_missing =
+            |path: &Path| path.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        if !self.is_named || !is_missing(database) {
+            return Ok(());
+        }
+        let missing = self.other_store().unwrap_or(&self.home).to_owned();
+        Err(OpError::NoQueue { missing, home: self.home.clone() })
     }
 }
 
 pub(crate) fn ensure_home(home: &Path) -> Result<(), OpError> {
     match home.metadata() {
-        Ok(meta) if meta.is_dir() => Ok(ownership::check(home, &meta).map_err(StoreError::from)?),
+        Ok(meta) if meta.is_dir() => check_home_owner(home, &meta),
         Ok(_) => Err(not_a_folder(home).into()),
         Err(_) => create_home(home),
     }
 }
 
+fn check_home_owner(home: &Path, meta: &Metadata) -> Result<(), OpError> {
+    match ownership::check(home, meta) {
+        Err(OwnershipError { problem: OwnershipProblem::Foreign { owner }, .. }) => {
+            Err(OpError::ForeignHome { home: home.to_owned(), owner })
+        }
+        checked => Ok(checked.map_err(StoreError::from)?),
+    }
+}
+
 fn create_home(home: &Path) -> Result<(), OpError> {
     check_creator(home)?;
-    owner_only::create_folder(home)
-        .map_err(|source| StoreError::CannotOpen { path: home.to_owned(), source: source.into() }.into())
+    let created = owner_only::create_folder(home).and_then(|()| ignore::add_file(home));
+    created.map_err(|source| StoreError::CannotOpen { path: home.to_owned(), source: source.into() }.into())
 }
 
 /// Refuses to create a home in another user's folder: root would lock that user out of it.
@@ -145,7 +175,7 @@ pub(crate) fn not_a_folder(home: &Path) -> StoreError {
     StoreError::NotAStore { path: home.to_owned(), problem: "is a file, but the home must be a folder" }
 }
 
-fn variable(name: &str) -> Option<OsString> {
+pub(crate) fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
@@ -218,7 +248,13 @@ fn configured_store(
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(source) => return Err(cannot_read(source)),
+        Err(source) => {
+            // In a home of another user the file cannot even be looked for.
+            if let Ok(meta) = home.metadata() {
+                check_home_owner(home, &meta)?;
+            }
+            return Err(cannot_read(source));
+        }
     };
     check(&path, &file.metadata().map_err(cannot_read)?).map_err(StoreError::from)?;
     let mut text = String::new();

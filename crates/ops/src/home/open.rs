@@ -15,6 +15,12 @@ pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
     Ok(reopen(&location.store)?)
 }
 
+/// Opens the store. Creates nothing in a home that the user named: where that has no queue, the name may be a typing error.
+pub fn open_existing(location: &Location) -> Result<Box<dyn Store>, OpError> {
+    location.check_exists()?;
+    open(location)
+}
+
 /// Opens a store whose home existed before. Creates nothing: a deleted home must stay deleted.
 pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
     match store {

@@ -1,9 +1,14 @@
 //! Advice about a home, or a file in it, that other users own or could change.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::location;
+use super::location::LocationArgs;
+use crate::OpError;
 use domain::text::shell::quote_words;
-use sys::fs::ownership::{OwnershipError, OwnershipProblem};
+use sys::fs::ownership;
+use sys::fs::ownership::{Owner, OwnershipError, OwnershipProblem};
 use sys::process::user;
 
 /// The hint for a refused home or file.
@@ -22,6 +27,33 @@ pub fn advice(refused: &OwnershipError) -> String {
         }
         OwnershipProblem::Foreign { owner } => use_account(owner),
     }
+}
+
+/// Lets this process work in the home of another user, on behalf of that user. Must be called before the home is opened.
+pub fn accept_owner(args: &LocationArgs) -> Result<(), OpError> {
+    let home = location::find_home(args)?.home;
+    let Some(meta) = home.metadata().ok().filter(|meta| meta.uid() != user::number()) else {
+        return Ok(());
+    };
+    if user::number() != user::ROOT {
+        return Err(OpError::ForeignHome { home, owner: meta.uid() });
+    }
+    ownership::accept(Owner { user: meta.uid(), group: meta.gid() });
+    Ok(())
+}
+
+/// The hint for a home of another user.
+pub fn advice_for_owner(home: &Path, owner: u32) -> String {
+    advice(&OwnershipError { path: home.to_owned(), problem: OwnershipProblem::Foreign { owner } })
+}
+
+/// The hint for a home, or a database outside of it, that does not exist.
+pub fn how_to_create(missing: &Path, home: &Path) -> String {
+    let store = if missing == home { String::new() } else { format!(" --store {}", word(missing)) };
+    format!(
+        "check the path; to create a queue there, enqueue the first job: `queuectl --home {}{store} enqueue -- COMMAND`",
+        word(home)
+    )
 }
 
 /// The hint for a refused home that was found without being named.

@@ -3,10 +3,12 @@
 pub mod each;
 pub mod lines;
 
+use std::io::ErrorKind;
+
 use crate::OpError;
 use domain::job::NewJob;
 pub use domain::job::spec::Caller;
-use domain::job::spec::{JobSpec, Origin, SpecError};
+use domain::job::spec::{JobSpec, Origin, check_first_word};
 use domain::values::name::{JobId, JobIdSequence};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
@@ -19,12 +21,14 @@ pub struct Enqueuer<'s> {
     origin: Origin,
     ids: JobIdSequence,
     now: Timestamp,
+    /// The working directory that was last found to exist: many jobs name the same.
+    checked_cwd: Option<String>,
 }
 
 impl<'s> Enqueuer<'s> {
     pub fn new(store: &'s dyn Store, caller: Caller) -> Result<Self, OpError> {
         let origin = Origin { settings: in_force(store)?, caller };
-        Ok(Self { store, origin, ids: JobIdSequence::default(), now: store.now()? })
+        Ok(Self { store, origin, ids: JobIdSequence::default(), now: store.now()?, checked_cwd: None })
     }
 
     pub fn store(&self) -> &'s dyn Store {
@@ -35,9 +39,17 @@ impl<'s> Enqueuer<'s> {
         !self.origin.caller.if_absent
     }
 
-    pub fn resolve(&mut self, request: JobSpec) -> Result<NewJob, SpecError> {
+    pub fn resolve(&mut self, request: JobSpec) -> Result<NewJob, OpError> {
         let (ids, now) = (&mut self.ids, self.now);
-        request.resolve(&self.origin, || ids.next(now, fastrand::u64(..)))
+        request.command.as_deref().map_or(Ok(()), check_first_word)?;
+        // The jobs that it depends on may create its directory.
+        let must_exist = request.cwd.is_some() && request.depends_on.is_empty();
+        let job = request.resolve(&self.origin, || ids.next(now, fastrand::u64(..)))?;
+        if must_exist && job.cwd != self.checked_cwd {
+            job.cwd.as_deref().map_or(Ok(()), check_folder)?;
+            self.checked_cwd.clone_from(&job.cwd);
+        }
+        Ok(job)
     }
 
     /// Reads the clock. Generated ids contain the time of the last call.
@@ -48,11 +60,23 @@ impl<'s> Enqueuer<'s> {
 
     /// Stores all of these jobs, or none.
     pub fn enqueue(&mut self, requests: Vec<JobSpec>) -> Result<Vec<EnqueueResult>, OpError> {
-        let jobs: Result<Vec<NewJob>, SpecError> =
+        let jobs: Result<Vec<NewJob>, OpError> =
             requests.into_iter().map(|request| self.resolve(request)).collect();
         let jobs = jobs?;
         self.store.enqueue(&jobs).map_err(|error| with_ids(error, &jobs))
     }
+}
+
+/// Refuses a working directory that does not exist on this machine. One that cannot be examined may exist.
+pub fn check_folder(cwd: &str) -> Result<(), OpError> {
+    let is_file = match std::fs::metadata(cwd) {
+        Ok(meta) if meta.is_dir() => return Ok(()),
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::NotFound => false,
+        Err(error) if error.kind() == ErrorKind::NotADirectory => true,
+        Err(_) => return Ok(()),
+    };
+    Err(OpError::UnusableFolder { cwd: cwd.to_owned(), is_file })
 }
 
 /// Adds the ids, including the generated ones, to an error with unknown outcome: the caller needs them to check again.

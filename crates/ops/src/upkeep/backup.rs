@@ -23,6 +23,7 @@ pub fn backup(
     force: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<u64, OpError> {
+    location.check_exists()?;
     ensure_home(&location.home)?;
     let StoreAddress::Sqlite(database) = &location.store;
     let store = SqliteStore::open(database, Arc::new(SystemClock))?;

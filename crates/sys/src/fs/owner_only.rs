@@ -2,12 +2,13 @@
 
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, fchown, lchown};
 use std::path::Path;
 
 use rustix::fs::{Access, CWD, Mode, OFlags, RenameFlags, access, open, renameat_with};
 use rustix::io::Errno;
 
+use super::ownership;
 use super::ownership::{OwnershipError, OwnershipProblem};
 use crate::failpoint;
 use crate::host::FileId;
@@ -28,7 +29,10 @@ pub fn add_folder(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         // It existed, or another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        result => result?,
+        result => {
+            result?;
+            hand_over(path)?;
+        }
     }
     failpoint::hit("folder.made");
     sync_entry(path)
@@ -76,13 +80,34 @@ pub fn open_file(path: &Path) -> io::Result<File> {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
             Err(io::Error::other(OwnershipError { path: path.to_owned(), problem: OwnershipProblem::Link }))
         }
-        result => result,
+        result => result.and_then(hand_over_file),
     }
 }
 
 /// Opens a file for reading and appending, and creates it with mode 0600 if it is missing.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
-    File::options().read(true).append(true).create(true).mode(0o600).open(path)
+    File::options().read(true).append(true).create(true).mode(0o600).open(path).and_then(hand_over_file)
+}
+
+/// Creates a file with mode 0600; `None` if there is one.
+pub fn add_file(path: &Path) -> io::Result<Option<File>> {
+    match File::options().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        result => result.and_then(hand_over_file).map(Some),
+    }
+}
+
+/// Gives a new file to the user on whose behalf this process works in a home; see [`ownership::accept`].
+fn hand_over_file(file: File) -> io::Result<File> {
+    if let Some(owner) = ownership::accepted() {
+        fchown(&file, Some(owner.user), Some(owner.group))?;
+    }
+    Ok(file)
+}
+
+/// As [`hand_over_file`], for a directory or FIFO.
+pub(crate) fn hand_over(path: &Path) -> io::Result<()> {
+    ownership::accepted().map_or(Ok(()), |owner| lchown(path, Some(owner.user), Some(owner.group)))
 }
 
 /// Creates a file with mode 0600 for reading and writing. An existing file or link with that name is removed and never
@@ -92,9 +117,9 @@ pub fn replace_file(path: &Path) -> io::Result<File> {
     match create() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             std::fs::remove_file(path)?;
-            create()
+            create().and_then(hand_over_file)
         }
-        result => result,
+        result => result.and_then(hand_over_file),
     }
 }
 

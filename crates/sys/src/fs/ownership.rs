@@ -8,6 +8,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::process::user;
 
@@ -27,6 +28,27 @@ pub enum OwnershipProblem {
     Writable { mode: u32 },
     #[error("is a symlink")]
     Link,
+}
+
+/// The owner and group of a home that this process works in on behalf of its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub user: u32,
+    pub group: u32,
+}
+
+static ACCEPTED: OnceLock<Owner> = OnceLock::new();
+
+/// Lets this process use the files of another user, because it was asked to. Files that it creates belong to that user, who
+/// could not use the home otherwise. Only root can give files away.
+pub fn accept(owner: Owner) {
+    // It works in one home, so a second call has the same owner.
+    let _ = ACCEPTED.set(owner);
+}
+
+/// The user whose files this process uses, if it is another one.
+pub fn accepted() -> Option<Owner> {
+    ACCEPTED.get().copied()
 }
 
 const GROUP_WRITABLE: u32 = 0o020;
@@ -61,7 +83,7 @@ fn check_owned_by(owners: &[u32], path: &Path, meta: &Metadata) -> Result<(), Ow
 }
 
 fn check_owner_among(owners: &[u32], path: &Path, meta: &Metadata) -> Result<(), OwnershipError> {
-    if owners.contains(&meta.uid()) {
+    if owners.contains(&meta.uid()) || accepted().is_some_and(|owner| owner.user == meta.uid()) {
         return Ok(());
     }
     Err(OwnershipError { path: path.to_owned(), problem: OwnershipProblem::Foreign { owner: meta.uid() } })

@@ -40,7 +40,9 @@ fn fault_15_hostile_text_is_stored_byte_by_byte() {
 fn fault_15_hostile_text_is_shown_escaped() {
     for (text, shown) in HOSTILE {
         let home = Home::new();
-        let job = json!({"id": "a", "command": text, "cwd": format!("/{text}"), "tags": [text], "unique_key": text,
+        let cwd = home.folder().join(text);
+        std::fs::create_dir_all(&cwd).expect("a folder");
+        let job = json!({"id": "a", "command": text, "cwd": cwd.to_str(), "tags": [text], "unique_key": text,
                          "env": {text: "x"}, "max_retries": 0});
         home.run(["enqueue", "-q", &job.to_string()]).ok();
         home.kill_next("a", &format!("exit code 1: {text}"));

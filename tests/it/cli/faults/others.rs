@@ -229,7 +229,7 @@ fn fault_12_unknown_states_keys_and_bad_queue_names_are_refused() {
         &["enqueue", r#"{"command":"x","queue":"a:b"}"#],
         &["enqueue", "--on-dependency-failure", "wait", "--", "x"],
     ] {
-        let home = Home::new();
+        let home = Home::with_queue();
         home.run(args).fails(2).prints("");
         assert!(home.is_empty(), "{args:?}");
     }

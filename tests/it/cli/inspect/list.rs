@@ -58,7 +58,7 @@ fn filters_choose_by_state_queue_and_tag() {
 
 #[test]
 fn an_empty_list_is_an_empty_array_or_a_hint() {
-    let home = Home::new();
+    let home = Home::with_queue();
     home.run(["list", "--json"]).ok().prints("[]\n").says_nothing();
     home.run(["list"]).ok().prints("").says("hint: ");
     home.run(["list", "-q"]).ok().prints("").says_nothing();
@@ -214,7 +214,7 @@ fn every_format_has_the_same_content() {
 
 #[test]
 fn an_empty_list_is_valid_in_every_format() {
-    let home = Home::new();
+    let home = Home::with_queue();
     home.run(["list", "--format", "csv", "--columns", "id,state"]).ok().prints("id,state\n").says_nothing();
     home.run(["list", "--format", "jsonl"]).ok().prints("").says_nothing();
     home.run(["list", "--format", "ids"]).ok().prints("").says_nothing();

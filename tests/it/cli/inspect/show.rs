@@ -110,7 +110,7 @@ fn manual_changes_are_shown_as_events() {
 
 #[test]
 fn unknown_and_invalid_ids_are_refused() {
-    let home = Home::new();
+    let home = Home::with_queue();
     home.run(["show", "nope"]).fails(3).prints("").says("there is no job `nope`").says("hint: ");
     home.run(["show", "a/b"]).fails(2).says("invalid id `a/b`");
     home.run(["show"]).fails(3).says("there are no jobs");

@@ -19,7 +19,7 @@ fn a_worker_for_one_job_does_not_count_for_other_jobs() {
 
 #[test]
 fn an_empty_queue_is_all_zeros() {
-    let home = Home::new();
+    let home = Home::with_queue();
     let zeros =
         json!({"pending": 0, "processing": 0, "completed": 0, "failed": 0, "dead": 0, "cancelled": 0});
     let status = home.run(["status", "--json"]).ok().says_nothing().json();
@@ -162,7 +162,7 @@ fn recently_dead_jobs_are_a_problem() {
 
 #[test]
 fn a_schedule_that_missed_its_time_is_a_problem_for_a_day() {
-    let home = Home::new();
+    let home = Home::with_queue();
     home.run(["status"]).ok();
     let now = home.store().now().expect("the time").as_millis();
     let database = Connection::open(home.database()).expect("the database opens");

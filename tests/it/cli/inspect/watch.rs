@@ -179,7 +179,7 @@ fn a_frame_fits_the_window_after_a_resize() {
 
 #[test]
 fn ctrl_z_restores_the_terminal_until_resumed() {
-    let home = Home::new();
+    let home = Home::with_queue();
     let mut terminal = watch_on_terminal(&home, &[]);
     terminal.wait_until(|screen| has_line(screen, "THROUGHPUT"));
     terminal.signal(Signal::TSTP);
@@ -206,7 +206,7 @@ fn colours_can_be_disabled() {
 
 #[test]
 fn on_a_terminal_json_is_one_line_per_refresh() {
-    let home = Home::new();
+    let home = Home::with_queue();
     let mut terminal = watch_on_terminal(&home, &["--json"]);
     terminal.wait_until(|screen| screen.lines().count() >= 2);
     assert!(terminal.screen().starts_with("{\"at\":") && !terminal.screen().contains('\u{1b}'));

@@ -68,7 +68,7 @@ fn an_empty_list_prints_a_hint() {
     home.run(["batch", "show", "x"]).fails(3).says("there is no batch `x`").says("queuectl batch list");
     home.run(["list", "--batch", "nightli"]).ok().prints("").says("did you mean `nightly`?");
     home.run(["cancel", "--batch", "x", "--yes"]).ok().prints("0\n").says("there is no batch `x`");
-    let empty = Home::new();
+    let empty = Home::with_queue();
     empty.run(["batch", "list", "--json"]).ok().prints("[]\n").says_nothing();
     empty.run(["batch", "list"]).ok().prints("").says("enqueue --batch");
 }

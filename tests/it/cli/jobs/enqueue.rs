@@ -208,7 +208,7 @@ fn the_hint_about_workers_disappears_when_one_is_running() {
 #[test]
 fn an_unserved_or_mistyped_queue_prints_a_hint() {
     let home = Home::new();
-    home.run(["queue", "pause", "mail"]).ok();
+    home.run(["queue", "resume", "mail"]).ok();
     home.run(["enqueue", "--queue", "mial", "--", "true"])
         .ok()
         .says("queue `mial` is new; did you mean `mail`?");
@@ -242,7 +242,8 @@ fn the_environment_is_captured_by_default() {
     let home = Home::new();
     let enqueue = |args: &[&str]| {
         let call = home.call(["enqueue"].iter().chain(args).chain(&["--", "true"]));
-        call.env("SECRET", "s3cret").env("SHLVL", "3").env("QUEUECTL_JOB_ID", "j").run().ok();
+        let call = call.env("SECRET", "s3cret").env("SHLVL", "3").env("QUEUECTL_JOB_ID", "j");
+        call.env("TRACEPARENT", "00-7-7-01").run().ok();
     };
     enqueue(&["--id", "with"]);
     enqueue(&["--id", "without", "--no-env-capture"]);
@@ -251,7 +252,8 @@ fn the_environment_is_captured_by_default() {
     let kept = claimed[0].environment.as_ref().expect("it was captured").to_bytes();
     let kept = String::from_utf8(kept).expect("it is text");
     assert!(kept.contains("SECRET=s3cret"), "{kept:?}");
-    assert!(!kept.contains("SHLVL") && !kept.contains("QUEUECTL_"), "volatile names are left out: {kept:?}");
+    let is_left_out = |name: &&str| !kept.contains(*name);
+    assert!(["SHLVL", "TRACEPARENT", "QUEUECTL_"].iter().all(is_left_out), "volatile names: {kept:?}");
     assert_eq!(claimed[1].environment, None);
     home.run(["show", "with"]).ok().shows_no("s3cret");
     home.run(["show", "with", "--json"]).ok().shows_no("s3cret");

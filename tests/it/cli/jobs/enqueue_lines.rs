@@ -25,7 +25,7 @@ fn empty_input_prints_no_hint() {
         &["enqueue", "--each", "-", "--", "echo", "{}"],
         &["enqueue", "[]"],
     ] {
-        let home = Home::new();
+        let home = Home::with_queue();
         home.file("jobs.jsonl", "");
         home.call(args).with_stdin("").run().ok().prints("").says_nothing();
         assert!(home.is_empty(), "{args:?}");

@@ -101,11 +101,15 @@ fn exceeding_a_limit_is_reported() {
 fn an_end_not_caused_by_the_command_is_an_error() {
     let home = WorkingHome::new();
     home.run(["worker", "start"]).ok();
+    home.run(["run", "--id", "done", "--", "true"]).ok();
     for (args, error) in [
-        (["--timeout", "50ms"], "timed out"),
-        (["--cwd", "/no/such/folder"], "could not be started: cwd /no/such/folder does not exist"),
+        (["--timeout", "50ms"].as_slice(), "timed out"),
+        (
+            &["--depends-on", "done", "--cwd", "/no/such/folder"],
+            "could not be started: cwd /no/such/folder does not exist",
+        ),
     ] {
-        let output = run(&home, &args, "printf said >&2; sleep 60", 1);
+        let output = run(&home, args, "printf said >&2; sleep 60", 1);
         let (said, last) = text(&output.stderr).rsplit_once("error: ").expect("an error");
         assert!(last.contains(error) && (said.is_empty() || said == "said\n"), "{said:?} {last}");
     }
@@ -225,7 +229,7 @@ fn json_is_the_finished_job() {
     let job: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
     assert_eq!((&job["id"], &job["state"], &job["exit_code"]), (&json!("a"), &json!("dead"), &json!(3)));
     assert_eq!((text(&output.stderr), &job["existing"]), ("out\nerr\n", &Value::Null));
-    let output = run(&home, &["--json", "--cwd", "/no/such/folder"], "true", 1);
+    let output = run(&home, &["--json", "--timeout", "1ms"], "sleep 60", 1);
     let error: Value = serde_json::from_slice(&output.stderr).expect("an object");
     assert_eq!(error["exit_code"], 1);
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).expect("the job")["state"], "dead");

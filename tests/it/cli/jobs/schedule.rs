@@ -91,7 +91,7 @@ fn the_default_zone_is_that_of_the_machine() {
 
 #[test]
 fn list_shows_the_next_and_the_last_run() {
-    let home = Home::new();
+    let home = Home::with_queue();
     home.run(["schedule", "list", "--json"]).ok().prints("[]\n").says_nothing();
     home.run(["schedule", "list"]).ok().prints("").says("no schedules");
     add(&home, "b", "--every 1h");

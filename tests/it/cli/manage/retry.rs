@@ -49,7 +49,7 @@ fn a_job_whose_unique_key_is_taken_is_a_conflict() {
 
 #[test]
 fn an_unknown_job_is_not_found() {
-    let home = Home::new();
+    let home = Home::with_queue();
     home.run(["retry", "nope"]).fails(3).says("there is no job `nope`");
     home.run(["retry"]).fails(2);
 }

@@ -60,3 +60,50 @@ fn a_failure_to_create_a_queue_is_reported() {
     home.file("taken/.queuectl", "");
     home.call_without_home(["init", "taken"]).run().fails(7).says("is a file");
 }
+
+#[test]
+fn git_ignores_a_home_that_init_or_first_use_created() {
+    let home = Home::new();
+    home.call_without_home(["init", "-q"]).run().ok();
+    home.run(["enqueue", "-q", "--", "true"]).ok();
+    for made in [home.folder().join(".queuectl"), home.path()] {
+        let ignore = std::fs::read_to_string(made.join(".gitignore")).expect("a file");
+        assert!(ignore.lines().any(|line| line == "*"), "{ignore}");
+        assert_eq!(mode(&made.join(".gitignore")), 0o600);
+    }
+}
+
+#[test]
+fn an_older_home_gets_its_ignore_file_from_init_and_workers_and_a_file_of_the_user_stays() {
+    let home = Home::new();
+    let init = || home.call_without_home(["init", "-q"]).run().ok();
+    let work = || home.call_without_home(["worker", "run", "-q", "--until-empty"]).run().ok();
+    let own = home.folder().join(".queuectl/.gitignore");
+    init();
+    for add in [&init as &dyn Fn() -> _, &work] {
+        std::fs::remove_file(&own).expect("a file");
+        add();
+        assert!(own.exists());
+        std::fs::write(&own, "logs/\n").expect("it is written");
+        add();
+        assert_eq!(std::fs::read_to_string(&own).expect("a file"), "logs/\n");
+    }
+}
+
+#[test]
+fn a_variable_that_keeps_the_new_queue_from_being_used_is_named() {
+    let home = Home::new();
+    let init = || home.call_without_home(["init", "-q"]);
+    let loud = || home.call_without_home(["init"]);
+    init().env("QUEUECTL_HOME", "/other").run().ok().says_nothing();
+    loud()
+        .env("QUEUECTL_HOME", "/other")
+        .run()
+        .ok()
+        .says("while QUEUECTL_HOME is set")
+        .says("`unset QUEUECTL_HOME`");
+    let ran = loud().env("QUEUECTL_STORE", "postgres://ada:s3cret@db/queue").run().ok();
+    assert!(!ran.stderr.contains("s3cret"), "{ran}");
+    ran.says("while QUEUECTL_STORE is set");
+    loud().env("QUEUECTL_HOME", home.folder().join(".queuectl")).run().ok().says_nothing();
+}

@@ -29,7 +29,7 @@ const DEFAULTS: [(&str, &str); 20] = [
 
 #[test]
 fn every_documented_setting_is_listed_with_its_default() {
-    let home = Home::new();
+    let home = Home::with_queue();
     let settings = home.run(["config", "list", "--json"]).ok().says_nothing().json();
     let expected: Vec<_> = DEFAULTS
         .iter()
@@ -123,7 +123,7 @@ fn a_default_that_would_contradict_another_setting_is_refused() {
 
 #[test]
 fn unknown_keys_are_refused_and_the_nearest_is_offered() {
-    let home = Home::new();
+    let home = Home::with_queue();
     for args in [vec!["get", "max-retires"], vec!["set", "max-retires", "5"], vec!["unset", "max-retires"]] {
         let ran = home.run(["config"].into_iter().chain(args)).fails(2);
         ran.says("unknown setting `max-retires`").says("did you mean `max_retries`?");

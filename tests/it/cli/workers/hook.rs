@@ -5,7 +5,7 @@ use crate::cli::harness::pseudo_terminal::on_terminal;
 
 #[test]
 fn without_hooks_list_prints_an_empty_array_or_a_hint() {
-    let home = Home::new();
+    let home = Home::with_queue();
     home.run(["hook", "list", "--json"]).ok().prints("[]\n").says_nothing();
     home.run(["hook", "list"]).ok().prints("").says("hint: no hooks");
 }
@@ -97,7 +97,7 @@ fn secrets_are_never_printed() {
 
 #[test]
 fn an_invalid_hook_is_refused_and_not_added() {
-    let home = Home::new();
+    let home = Home::with_queue();
     let long = "x".repeat(65);
     for (args, message) in [
         (vec!["h", "--on", "daed", "--", "true"], "did you mean `dead`?"),

@@ -40,7 +40,7 @@ fn limits_are_set_shown_and_removed() {
 
 #[test]
 fn using_a_new_queue_creates_it_and_suggests_a_similar_name() {
-    let home = Home::new();
+    let home = Home::with_queue();
     home.run(["queue", "list", "--json"]).ok().prints("[]\n").says_nothing();
     home.run(["queue", "list"]).ok().prints("").says("hint: no queues yet");
     home.run(["queue", "resume", "email"]).ok().says_nothing();
@@ -54,7 +54,7 @@ fn using_a_new_queue_creates_it_and_suggests_a_similar_name() {
 
 #[test]
 fn invalid_limits_are_refused_and_no_queue_is_created() {
-    let home = Home::new();
+    let home = Home::with_queue();
     for (arguments, message) in [
         (&["queue", "pause"][..], "<QUEUE>"),
         (&["queue", "pause", "a b"], "must not contain ' '"),
@@ -95,4 +95,41 @@ fn job_defaults_of_a_queue_are_set_shown_and_removed() {
         home.run(["queue", "set", "mail", "--limits", "none", "--retry-on", "none", "--json"]).ok().json();
     assert_eq!((&set["limits"], &set["retry_on"]), (&Value::Null, &Value::Null));
     home.run(["queue", "list"]).ok().shows_no("memory=1G");
+}
+
+#[test]
+fn a_queue_without_jobs_can_be_removed_with_its_settings() {
+    let home = Home::new();
+    home.run(["queue", "set", "-q", "mial", "--concurrency", "2"]).ok();
+    home.run(["queue", "pause", "-q", "other"]).ok();
+    let removed = home.run(["queue", "remove", "mial", "--json"]).ok().json();
+    assert_eq!((&removed["name"], &removed["concurrency"]), (&json!("mial"), &json!(2)));
+    assert_eq!(queues(&home).as_array().map(Vec::len), Some(1));
+    let events = home.run(["events", "--json"]).ok().stdout;
+    assert!(events.contains("queue_remove") && events.contains("mial"), "{events}");
+    home.run(["queue", "remove", "other"]).ok().prints("other\n").says_nothing();
+    home.run(["enqueue", "-q", "--queue", "mial", "--", "true"]).ok();
+    assert_eq!(queues(&home)[0]["concurrency"], Value::Null, "a new queue has no settings");
+}
+
+#[test]
+fn a_queue_in_use_cannot_be_removed() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "a", "--queue", "mail", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "b", "--queue", "mail", "--", "true"]).ok();
+    home.run(["cancel", "-q", "b"]).ok();
+    home.run(["queue", "remove", "mail"])
+        .fails(4)
+        .says("queue `mail` was not removed: it has 2 jobs")
+        .says("`queuectl remove --queue mail`");
+    home.run(["remove", "--queue", "mail", "--yes"]).ok();
+    home.run(["schedule", "add", "-q", "s", "--every", "1h", "--queue", "mail", "--", "true"]).ok();
+    home.run(["queue", "remove", "mail"]).fails(4).says("schedule `s`").says("`queuectl schedule remove s`");
+    home.run(["schedule", "remove", "-q", "s"]).ok();
+    home.run(["queue", "remove", "mail"]).ok();
+    home.run(["queue", "remove", "mail"]).fails(3).says("there is no queue `mail`");
+    home.run(["enqueue", "-q", "--", "true"]).ok();
+    home.run(["queue", "remove", "default"]).fails(2).says("cannot be removed");
+    home.run(["queue", "remove", "defalt"]).fails(3).says("did you mean `default`?");
+    home.run(["doctor", "--full"]).ok();
 }

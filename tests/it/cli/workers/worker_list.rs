@@ -6,7 +6,7 @@ use crate::cli::harness::test_worker::TestWorker;
 
 #[test]
 fn without_workers_list_prints_an_empty_array_or_a_hint() {
-    let home = Home::new();
+    let home = Home::with_queue();
     home.run(["worker", "list", "--json"]).ok().prints("[]\n").says_nothing();
     let hint = "hint: no worker is running; start one with `queuectl worker start`\n";
     assert_eq!(home.run(["worker", "list"]).ok().prints("").stderr, hint);

@@ -94,12 +94,16 @@ fn fault_16_a_program_that_was_killed_is_recorded_with_its_signal() {
 #[test]
 fn fault_16_the_error_names_a_missing_cwd() {
     let home = Home::new();
-    let file = home.file("file", "").display().to_string();
-    home.enqueue_with("missing", "true", "--max-retries 0 --cwd /no/such/folder");
-    home.enqueue_with("file", "true; true", &format!("--max-retries 0 --cwd {file}"));
+    let [missing, file] = ["missing", "file"].map(|name| home.folder().join(name).display().to_string());
+    for (id, cwd) in [("missing", &missing), ("file", &file)] {
+        std::fs::create_dir(cwd).expect("a folder");
+        home.enqueue_with(id, "true; true", &format!("--max-retries 0 --cwd {cwd}"));
+        std::fs::remove_dir(cwd).expect("it is empty");
+    }
+    home.file("file", "");
     Pool::drain(&home, "");
     for (id, why) in [
-        ("missing", "cwd /no/such/folder does not exist".to_owned()),
+        ("missing", format!("cwd {missing} does not exist")),
         ("file", format!("cwd {file} is not a directory")),
     ] {
         let job = home.show(id);

@@ -30,15 +30,27 @@ pub(super) fn first_database() -> Home {
 
 /// The program, which brings the database up to date before it lists the jobs.
 pub(super) fn list(home: &Home) -> Command {
+    program(home, &["list", "--json"])
+}
+
+/// The program, which creates a queue and prints an empty list of jobs.
+pub(super) fn create(home: &Home) -> Command {
+    program(home, &["enqueue", "--json", "[]"])
+}
+
+fn program(home: &Home, args: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.arg("--home").arg(home.folder.path()).args(["list", "--json"]);
+    command.arg("--home").arg(home.folder.path()).args(args);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
 /// The same by a program that knows newer versions of the schema.
 pub(super) fn list_by_newer(home: &Home) -> Command {
-    let mut command = list(home);
+    by_newer(home, list(home))
+}
+
+fn by_newer(home: &Home, mut command: Command) -> Command {
     command.env("QUEUECTL_MIGRATIONS", made_up_migrations(home.folder.path()));
     command
 }
@@ -89,7 +101,7 @@ fn newest_schema() -> &'static Schema {
     static NEWEST: OnceLock<Schema> = OnceLock::new();
     NEWEST.get_or_init(|| {
         let home = Home::new();
-        assert!(list_by_newer(&home).output().expect("it runs").status.success());
+        assert!(by_newer(&home, create(&home)).output().expect("it runs").status.success());
         schema(&home)
     })
 }

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use store::sqlite::SCHEMA_VERSION;
 
 use super::Home;
-use super::migration::{assert_intact, first_database, list, list_by_newer, schema, version};
+use super::migration::{assert_intact, create, first_database, list_by_newer, schema, version};
 use crate::cli::harness::MADE_UP_VERSION;
 
 /// Runs the program, which crashes at this fail-point.
@@ -41,11 +41,12 @@ fn fault_35_a_killed_migration_is_completed_or_rolled_back() {
 fn fault_35_a_killed_creation_of_a_queue_is_completed_or_rolled_back() {
     for (fail_point, is_done) in FAIL_POINTS {
         let home = Home::new();
-        crash_at(&home, list(&home), fail_point);
+        crash_at(&home, create(&home), fail_point);
         // Crashes a second time, unless the migration is already committed.
-        let second = list(&home).env("QUEUECTL_FAILPOINT", fail_point).output().expect("the program starts");
+        let second =
+            create(&home).env("QUEUECTL_FAILPOINT", fail_point).output().expect("the program starts");
         assert_eq!(second.status.success(), is_done, "{fail_point}: {second:?}");
-        let third = list(&home).output().expect("the program starts");
+        let third = create(&home).output().expect("the program starts");
         assert!(third.status.success() && third.stdout == b"[]\n", "{fail_point}: {third:?}");
         assert_eq!(schema(&home), schema(&Home::with_queue()), "{fail_point}");
     }

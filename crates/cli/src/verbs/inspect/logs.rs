@@ -13,7 +13,9 @@ use crate::flags::whole_number::whole_number;
 use crate::render::output::{PrintOptions, Printer};
 use crate::render::text::{printable, rough};
 use crate::slot_loan::SlotLoan;
+use crate::verbs::jobs::start_hints::hint_not_starting;
 use crate::verbs::manage::change::{code_of, find, report_and_continue};
+use domain::job::life::StateName;
 use domain::job::{Attempt, Job};
 use domain::log;
 use domain::log::Stream;
@@ -91,6 +93,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         printer.note(&not_yet(&record.job))?;
     }
     if args.follow {
+        let state = record.job.life.state.name();
+        // Inside a job, the slot of that job is lent to the one that is waited for.
+        if loan.is_none() && !state.is_finished() && state != StateName::Processing {
+            hint_not_starting(context, store, &[record.job.queue.clone()].into())?;
+        }
         let from = chosen.map_or(1, |attempt| attempt.number);
         let loan = loan.map(|loan| (loan, id.clone()));
         let follower = Follower::new(store, home, id, from);

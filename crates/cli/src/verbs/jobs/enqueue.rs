@@ -2,6 +2,7 @@
 
 pub(crate) mod lines;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
+use crate::verbs::jobs::start_hints::hint_not_starting;
 use crate::verbs::manage::change::find;
 
 use domain::job::spec::JobSpec;
@@ -20,8 +22,6 @@ use ops::jobs::enqueue::lines::LineFormat;
 use ops::jobs::enqueue::{Caller, Enqueuer};
 use ops::json::EnqueuedJson;
 use ops::queues::similar_queue;
-use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::live::{any_takes_new_jobs, is_served, live_workers, why_no_job_starts};
 use store::{EnqueueResult, Store};
 
 /// Add jobs to the queue
@@ -93,22 +93,24 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
         lines::preview(context, path, LineFormat::Each(each))?;
         return Ok(());
     }
-    let store = context.store()?;
+    let store = context.store_or_new()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;
     let queue = input.queue().filter(|_| !context.quiet);
     let similar_queue = queue.as_ref().map(|queue| similar_queue(store, queue)).transpose()?.flatten();
-    let count = match input {
+    let queues = match input {
         Input::One(request) => {
+            let queues = vec![request.queue.clone()];
             let answers = enqueuer.enqueue(vec![*request])?;
             for answer in &answers {
                 print_one(context, store, answer)?;
             }
-            answers.len() as u64
+            queues_of_unfinished(store, queues, &answers)?
         }
         Input::Batch(requests) => {
+            let queues = requests.iter().map(|request| request.queue.clone()).collect();
             let answers = enqueuer.enqueue(requests)?;
             print_batch(context, store, &answers)?;
-            answers.len() as u64
+            queues_of_unfinished(store, queues, &answers)?
         }
         Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Json)?,
         Input::Stream => lines::enqueue_stream(context, &mut enqueuer, LineFormat::Json)?,
@@ -119,31 +121,35 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
             lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Each(&each))?
         }
     };
-    if count == 0 {
+    if queues.is_empty() {
         return Ok(());
     }
-    hint_no_worker(context, store, queue.as_ref())?;
+    hint_not_starting(context, store, &queues)?;
     if let (Some(queue), Some(other)) = (queue, similar_queue) {
         context.hint(&format!("queue `{queue}` is new; did you mean `{other}`?"))?;
     }
     Ok(())
 }
 
-/// Prints a hint if no worker will run the jobs.
-fn hint_no_worker(context: &Context, store: &dyn Store, queue: Option<&QueueName>) -> Result<(), Failure> {
-    let workers = live_workers(store)?;
-    if let (Some(why), false) = (why_no_job_starts(&workers), workers.is_empty()) {
-        return context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"));
+/// The queues of the jobs that still have to run.
+fn queues_of_unfinished(
+    store: &dyn Store,
+    queues: Vec<Option<QueueName>>,
+    answers: &[EnqueueResult],
+) -> Result<BTreeSet<QueueName>, Failure> {
+    let mut unfinished = BTreeSet::new();
+    for (queue, answer) in queues.into_iter().zip(answers) {
+        match answer {
+            EnqueueResult::Created(_) => {
+                unfinished.insert(queue.unwrap_or_else(QueueName::default_queue));
+            }
+            EnqueueResult::Existing(id) => {
+                let job = find(store, id)?;
+                unfinished.extend((!job.life.state.name().is_finished()).then_some(job.queue));
+            }
+        }
     }
-    if !any_takes_new_jobs(&workers) {
-        return context.hint(&format!("no worker is running; {HOW_TO_START_A_WORKER}"));
-    }
-    match queue.filter(|queue| !is_served(queue, &workers)) {
-        None => Ok(()),
-        Some(queue) => context.hint(&format!(
-            "no worker serves queue `{queue}`; start one with `queuectl worker start --queue {queue}`"
-        )),
-    }
+    Ok(unfinished)
 }
 
 /// Exactly one source of jobs may be given.

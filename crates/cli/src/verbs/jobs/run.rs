@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::slot_loan::SlotLoan;
+use crate::verbs::workers::worker::ForeignHome;
 use domain::job::spec::JobSpec;
 use domain::text::shell::quote_words;
 use domain::values::name::QueueName;
@@ -54,12 +55,15 @@ pub(crate) struct Args {
     flags: JobFlags,
     #[command(flatten)]
     caller: CallerFlags,
+    #[command(flatten)]
+    foreign_home: ForeignHome,
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
+    args.foreign_home.apply(context)?;
     let caller = args.caller.caller();
     let request = resolve(context, args)?;
-    let store = context.store()?;
+    let store = context.store_or_new()?;
     let inside = CallingJob::find(store)?;
     if let Some(inside) = &inside {
         if !caller.if_absent && request.unique_key.is_none() {

@@ -1,13 +1,13 @@
 //! `queuectl init`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_change::report_change;
-use ops::home::init::{InitOutcome, init};
+use ops::home::init::{InitOutcome, init, variable_instead_of};
 
 /// Create a queue for this directory
 ///
@@ -35,5 +35,15 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let home = home.canonicalize().unwrap_or(home).display().to_string();
     let sentence = if existing { "There is already a queue in" } else { "Created a queue in" };
     let sentence = format!("{sentence} {home}");
-    report_change(context, &home.clone(), &InitJson { home, existing }, &sentence)
+    report_change(context, &home.clone(), &InitJson { home: home.clone(), existing }, &sentence)?;
+    warn_if_unused(context, Path::new(&home))
+}
+
+/// The variables come before the directories when queuectl looks for its queue.
+fn warn_if_unused(context: &Context, home: &Path) -> Result<(), Failure> {
+    let Some(name) = variable_instead_of(home) else {
+        return Ok(());
+    };
+    context
+        .hint(&format!("queuectl will not use this queue while {name} is set; run `unset {name}` to use it"))
 }

@@ -76,7 +76,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
 }
 
 fn change(context: &Context, key: SettingKey, value: Option<&str>) -> Result<(), Failure> {
-    let store = context.store()?;
+    let store = if value.is_some() { context.store_or_new() } else { context.store() }?;
     let setting = set(store, key, value, &user::name())?;
     let name = setting.key.name();
     let sentence = format!("{name} is now {}", setting.value);

@@ -8,11 +8,11 @@ use crate::failure::Failure;
 use crate::render::report_change::report_change;
 use domain::values::name::QueueName;
 use ops::json::QueueJson;
-use ops::queues::{ChangedQueue, pause, resume};
+use ops::queues::{ChangedQueue, pause, remove, resume};
 use store::Pause;
 use sys::process::user;
 
-/// Pause, resume and limit queues
+/// Pause, resume, limit and remove queues
 ///
 /// A queue is a named lane of jobs with its own limits. It is created when it is first used.
 #[derive(Debug, clap::Args)]
@@ -53,6 +53,15 @@ enum QueueVerb {
         queue: QueueName,
     },
     Set(set::Args),
+    /// Remove a queue that has no jobs, with its limits and defaults
+    ///
+    /// Jobs in any state keep a queue, finished ones too. The queue `default` cannot be removed.
+    #[command(after_help = "Example:\n  queuectl queue remove mial")]
+    Remove {
+        /// The queue
+        #[arg(value_name = "QUEUE")]
+        queue: QueueName,
+    },
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
@@ -60,12 +69,17 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
         QueueVerb::List => list::run(context),
         QueueVerb::Pause { queue, reason } => {
             let why = Pause { by: user::name(), reason };
-            report_queue(context, &pause(context.store()?, &queue, &why)?, "paused")
+            report_queue(context, &pause(context.store_or_new()?, &queue, &why)?, "paused")
         }
         QueueVerb::Resume { queue } => {
-            report_queue(context, &resume(context.store()?, &queue, &user::name())?, "resumed")
+            report_queue(context, &resume(context.store_or_new()?, &queue, &user::name())?, "resumed")
         }
         QueueVerb::Set(args) => set::run(&args, context),
+        QueueVerb::Remove { queue } => {
+            let removed = remove(context.store()?, &queue, &user::name())?;
+            let name = removed.name.as_str();
+            report_change(context, name, &QueueJson::from(&removed), &format!("Queue {name} removed"))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod stop;
 
 pub(crate) use hidden::{run_supervisor, run_worker};
 pub(crate) use list::table;
+pub(crate) use pool::ForeignHome;
 pub(crate) use start::start_for_job;
 
 use crate::context::Context;

@@ -71,6 +71,15 @@ pub fn check_command(command: String) -> Result<String, SpecError> {
     Ok(command)
 }
 
+/// Refuses a new command whose first word is empty: no program has that name. Stored commands may have been accepted before.
+pub fn check_first_word(command: &str) -> Result<(), SpecError> {
+    if has_first_word(command) { Ok(()) } else { Err(SpecError::BlankCommand) }
+}
+
+pub(crate) fn has_first_word(command: &str) -> bool {
+    !matches!(command.split_whitespace().next(), None | Some("''" | "\"\""))
+}
+
 pub fn check_unique_key(key: String) -> Result<String, SpecError> {
     check_short("unique_key", key, MAX_UNIQUE_KEY_BYTES)
 }

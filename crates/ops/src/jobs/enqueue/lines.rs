@@ -4,7 +4,7 @@
 //! it is stored up to the first bad line. Either way jobs are stored in chunks, each atomically, and a job may depend on
 //! jobs of earlier lines.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, Read};
 
@@ -13,7 +13,7 @@ use super::{Enqueuer, with_ids};
 use crate::OpError;
 use domain::job::NewJob;
 use domain::job::spec::{JobSpec, check_depends_on};
-use domain::values::name::JobId;
+use domain::values::name::{JobId, QueueName};
 use store::{EnqueueError, EnqueueRefusal, EnqueueResult, RefusedJob};
 
 /// The longest line. It fits the largest command with every byte escaped.
@@ -31,11 +31,12 @@ pub enum LineFormat<'e> {
     Each(&'e EachSpec),
 }
 
-/// How many lines created jobs, and how many matched existing jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How many lines created jobs, how many matched existing jobs, and the queues of the created ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub created: u64,
     pub existing: u64,
+    pub queues: BTreeSet<QueueName>,
 }
 
 /// Checks every line and stores nothing. Calls `on_checked` with the number of lines in each checked chunk. Returns the
@@ -98,6 +99,7 @@ impl StoredLines {
         self.tally.created += created;
         self.tally.existing += answers.len() as u64 - created;
         for (numbered, answer) in chunk.iter().zip(answers) {
+            self.note_queue(numbered, answer);
             match &numbered.request.id {
                 Some(id) if id != answer.id() => {
                     self.substitutes.insert(id.clone(), answer.id().clone());
@@ -107,6 +109,14 @@ impl StoredLines {
                 }
                 None => {}
             }
+        }
+    }
+
+    fn note_queue(&mut self, numbered: &NumberedRequest, answer: &EnqueueResult) {
+        let queue = numbered.request.queue.as_ref();
+        let is_known = |queue: &QueueName| self.tally.queues.contains(queue);
+        if answer.is_created() && !queue.is_some_and(is_known) {
+            self.tally.queues.insert(queue.cloned().unwrap_or_else(QueueName::default_queue));
         }
     }
 }
@@ -226,7 +236,7 @@ fn check_chunk(
     let taken = taken_ids(enqueuer, chunk).map_err(|source| BadLine { line: first_line, source })?;
     for NumberedRequest { line, request } in chunk {
         let bad = |source| BadLine { line: *line, source };
-        enqueuer.resolve(request.clone()).map_err(|error| bad(error.into()))?;
+        enqueuer.resolve(request.clone()).map_err(bad)?;
         if let Some(parent) = request.depends_on.iter().find(|id| !seen.contains(id) && !taken.contains(id)) {
             return Err(bad(OpError::Refused(EnqueueRefusal::UnknownDependency(parent.clone()))));
         }
@@ -367,6 +377,6 @@ mod tests {
         assert_eq!(names, ["b"]);
         stored.note(&lines[1..], &[existing("b")]);
         assert!(stored.substitutes.is_empty());
-        assert_eq!(stored.tally, Tally { created: 0, existing: 3 });
+        assert_eq!(stored.tally, Tally { created: 0, existing: 3, queues: BTreeSet::new() });
     }
 }

@@ -8,7 +8,7 @@ use super::retry_rules;
 use crate::rows::keys::QueueKey;
 use crate::rows::tx::Tx;
 use crate::rows::{Row, named, params};
-use crate::{Pause, Queue, QueueUpdate, Result, Update};
+use crate::{Pause, Queue, QueueRemoval, QueueUpdate, Result, Update};
 use domain::job::life::StateName;
 use domain::job::limits::Limits;
 use domain::values::name::QueueName;
@@ -78,6 +78,34 @@ pub(crate) fn set(tx: &mut Tx<'_>, queue: &QueueName, update: &QueueUpdate, by: 
     ];
     let changes: Vec<String> = changes.into_iter().flatten().collect();
     events::record(tx, None, "set", by, Some(&format!("queue {queue}: {}", changes.join(", "))))
+}
+
+pub(crate) fn remove(tx: &Tx<'_>, queue: &QueueName, by: &str) -> Result<QueueRemoval> {
+    let Some(id) = find_id(tx, queue)? else {
+        return Ok(QueueRemoval::Missing);
+    };
+    // By index jobs_by_queue. The counters alone are not enough: they may be wrong.
+    let job: Option<i64> = tx.value("select seq from jobs where queue_id = ?1 limit 1", params![id])?;
+    if job.is_some() {
+        let jobs: u64 = tx.one(
+            "select coalesce(sum(count), 0) as jobs from counters where queue_id = ?1",
+            params![id],
+            |row| row.get("jobs"),
+        )?;
+        return Ok(QueueRemoval::InUse { jobs: jobs.max(1) });
+    }
+    tx.execute("delete from counters where queue_id = ?1", params![id])?;
+    tx.execute("delete from queues where id = ?1", params![id])?;
+    events::record(tx, None, "queue_remove", by, Some(queue.as_str()))?;
+    Ok(QueueRemoval::Removed)
+}
+
+pub(crate) fn pause_of(tx: &Tx<'_>, queue: &QueueName) -> Result<Option<Pause>> {
+    tx.first(
+        "select paused_by, pause_reason from queues where name = ?1 and paused_at is not null",
+        params![queue],
+        |row| Ok(Pause { by: row.get("paused_by")?, reason: row.get("pause_reason")? }),
+    )
 }
 
 fn set_limits(tx: &Tx<'_>, id: QueueKey, limits: Option<Limits>) -> Result<()> {

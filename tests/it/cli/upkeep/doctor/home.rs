@@ -47,12 +47,12 @@ fn files_that_other_users_can_read_are_reported() {
     home.file("home/logs/1-1.log", "said");
     allow(&home.path().join("logs"), 0o700);
     allow(&home.path().join("logs/1-1.log"), 0o600);
-    Diagnosis::of(&home).code(0).finds("files", "ok", "6 files").finds("logs", "ok", "1 file, 4 bytes");
+    Diagnosis::of(&home).code(0).finds("files", "ok", "7 files").finds("logs", "ok", "1 file, 4 bytes");
 
     allow(&home.path().join("logs/1-1.log"), 0o644);
     Diagnosis::of(&home)
         .code(0)
-        .finds("files", "warning", "other users have access to 1 of 6 files: logs/1-1.log")
+        .finds("files", "warning", "other users have access to 1 of 7 files: logs/1-1.log")
         .advises("chmod -R go-rwx ");
 
     allow(&home.path().join("logs/1-1.log"), 0o606);
@@ -60,7 +60,7 @@ fn files_that_other_users_can_read_are_reported() {
     allow(&home.database(), 0o666);
     Diagnosis::of(&home)
         .code(5)
-        .finds("files", "warning", "to 2 of 6 files")
+        .finds("files", "warning", "to 2 of 7 files")
         .finds("owners", "error", "queue.db` is writable by others")
         .advises("`chmod -R go-w ");
 }

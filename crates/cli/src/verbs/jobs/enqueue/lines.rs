@@ -1,18 +1,20 @@
 //! Enqueues a file or a stream of lines, with a progress bar on a terminal.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::progress::{Bar, rate};
+use crate::render::progress::{Bar, MIN_RATED, rate};
 use crate::render::text::{grouped, jobs, printable};
 use crate::verbs::manage::change::find;
+use domain::values::name::{JobId, QueueName};
 use ops::OpError;
 use ops::escape::write_json;
 use ops::jobs::enqueue::Enqueuer;
@@ -23,14 +25,14 @@ use store::{EnqueueResult, Store};
 
 const READ_BUFFER: usize = 1 << 20;
 
-/// Checks the whole file, then stores it; returns the number of jobs, new and existing. A file that is not regular cannot
+/// Checks the whole file, then stores it; returns the queues of jobs that have to run. A file that is not regular cannot
 /// be read twice and is treated as a stream.
 pub(crate) fn enqueue_file(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
     path: &Path,
     form: LineFormat<'_>,
-) -> Result<u64, Failure> {
+) -> Result<BTreeSet<QueueName>, Failure> {
     let is_regular = path.metadata().is_ok_and(|meta| meta.is_file());
     if !is_regular {
         return store_lines(context, enqueuer, open(path)?, form, None);
@@ -46,7 +48,7 @@ pub(crate) fn enqueue_stream(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
     form: LineFormat<'_>,
-) -> Result<u64, Failure> {
+) -> Result<BTreeSet<QueueName>, Failure> {
     store_lines(context, enqueuer, buffered(io::stdin()), form, None)
 }
 
@@ -93,25 +95,35 @@ fn store_lines<R: Read + AsFd>(
     source: BufReader<R>,
     form: LineFormat<'_>,
     total: Option<u64>,
-) -> Result<u64, Failure> {
+) -> Result<BTreeSet<QueueName>, Failure> {
     let began = Instant::now();
     let mut storing = StoreProgress {
         context,
         store: enqueuer.store(),
         bar: Bar::new(context, "enqueuing", total),
         json_started: false,
+        existing: None,
         failure: None,
     };
     let stored = lines::store(enqueuer, source, form, has_more_now, |jobs| storing.stored(jobs));
+    let last_existing = storing.existing.clone();
     storing.finish()?;
-    let Tally { created, existing } = stored?;
+    let Tally { created, existing, mut queues } = stored?;
     if context.stdout_is_terminal && !context.quiet && !context.json {
         let mut out = context.out();
-        let rate = grouped(rate(created + existing, began.elapsed()));
-        writeln!(out, "{} enqueued{} ({rate}/s)", jobs(created), describe_existing(existing))?;
+        let rate = describe_rate(created + existing, began.elapsed());
+        writeln!(out, "{} enqueued{}{rate}", jobs(created), describe_existing(existing))?;
         out.flush()?;
     }
-    Ok(created + existing)
+    if let (true, Some(id)) = (queues.is_empty(), last_existing) {
+        let job = find(enqueuer.store(), &id)?;
+        queues.extend((!job.life.state.name().is_finished()).then_some(job.queue));
+    }
+    Ok(queues)
+}
+
+fn describe_rate(done: u64, elapsed: Duration) -> String {
+    if elapsed < MIN_RATED { String::new() } else { format!(" ({}/s)", grouped(rate(done, elapsed))) }
 }
 
 fn describe_existing(existing: u64) -> String {
@@ -142,6 +154,8 @@ struct StoreProgress<'a> {
     store: &'a dyn Store,
     bar: Bar,
     json_started: bool,
+    /// The last of the jobs that existed already.
+    existing: Option<JobId>,
     /// The first failure to print; the jobs are stored nevertheless.
     failure: Option<Failure>,
 }
@@ -149,6 +163,8 @@ struct StoreProgress<'a> {
 impl StoreProgress<'_> {
     fn stored(&mut self, answers: &[EnqueueResult]) {
         self.bar.advance(answers.len() as u64);
+        let existing = answers.iter().rfind(|answer| !answer.is_created());
+        self.existing = existing.map(|answer| answer.id().clone()).or(self.existing.take());
         if let Err(failure) = self.print(answers) {
             self.failure.get_or_insert(failure);
         }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::flags::whole_number::whole_number;
-use crate::render::text::rough;
+use crate::render::text::{printable, rough};
 use crate::verbs::jobs::run::one_command;
 use domain::job::spec::JobSpec;
 use domain::schedule::{
@@ -18,6 +18,7 @@ use domain::schedule::{
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
+use ops::jobs::enqueue::check_folder;
 use ops::schedule::{ScheduleRequest, add, cron};
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::live::live_workers;
@@ -85,11 +86,14 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         job: job(context, &mut args)?,
     };
     let caller = CallerFlags::without_if_absent(args.no_env_capture).caller();
-    let store = context.store()?;
+    let store = context.store_or_new()?;
     let schedule = add(store, wanted, caller, &user::name())?;
     report_schedule(context, &schedule, "added")?;
     if context.stdout_is_terminal && !context.json && !context.quiet {
         print_next_runs(context, &schedule, store.now()?)?;
+    }
+    if let Some(Err(missing)) = schedule.job.cwd.as_deref().map(check_folder) {
+        context.hint(&format!("{}; runs fail until there is one", printable(&missing.to_string())))?;
     }
     if live_workers(store)?.is_empty() {
         context.hint(&format!(

@@ -65,7 +65,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let hook = resolve(args)?;
-    let store = context.store()?;
+    let store = context.store_or_new()?;
     let hook = add(store, &hook, &user::name())?;
     let name = hook.name.as_str();
     let sentence = format!("Hook {name} added; try it with `queuectl hook test {name}`");

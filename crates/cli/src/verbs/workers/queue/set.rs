@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         return Err(Failure::usage("no changes given")
             .with_hint("use --concurrency, --rate, --limits, --retry-on or --no-retry-on"));
     }
-    let changed = set(context.store()?, &args.queue, &update, &user::name())?;
+    let changed = set(context.store_or_new()?, &args.queue, &update, &user::name())?;
     report_queue(context, &changed, "changed")
 }
 

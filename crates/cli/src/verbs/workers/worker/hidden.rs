@@ -16,6 +16,7 @@ use sys::process::spawn;
 
 /// The supervisor started by `worker start`.
 pub(crate) fn run_supervisor(pool: PoolArguments, context: &Context) -> Result<ExitCode, Failure> {
+    pool.flags.foreign_home.apply(context)?;
     let mut caller = Some(File::from(report_pipe()?));
     let location = context.location()?;
     let open = || reopen(&location.store);
@@ -46,6 +47,7 @@ pub(crate) struct WorkerArgs {
 }
 
 pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode, Failure> {
+    args.pool.flags.foreign_home.apply(context)?;
     let location = context.location()?;
     let plan = WorkerPlan {
         served: args.pool.served(),

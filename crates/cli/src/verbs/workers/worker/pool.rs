@@ -2,11 +2,15 @@
 
 use std::ffi::OsString;
 
+use crate::context::Context;
+use crate::failure::Failure;
 use crate::flags::whole_number::whole_number;
 use domain::values::name::{JobId, QueueName};
 use engine::Pool;
 use ops::home::location::{Location, StoreAddress};
+use ops::home::ownership::accept_owner;
 use store::ServedJobs;
+use sys::fs::ownership;
 
 /// More workers than this are a typing error.
 const MAX_WORKERS: i128 = 1_000;
@@ -24,6 +28,31 @@ pub(crate) struct PoolFlags {
     /// Queues to serve, in strict order: a queue is served only if earlier ones have no ready job [default: all]
     #[arg(long = "queue", value_name = "QUEUE", value_delimiter = ',')]
     pub(crate) queues: Vec<QueueName>,
+    #[command(flatten)]
+    pub(crate) foreign_home: ForeignHome,
+}
+
+/// Root's consent to work in the home of another user.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct ForeignHome {
+    /// As root, run jobs in a home that belongs to another user: they run as root, the files stay that user's
+    #[arg(long = "foreign-home")]
+    is_accepted: bool,
+}
+
+impl ForeignHome {
+    /// Must be called before the home is opened.
+    pub(crate) fn apply(&self, context: &Context) -> Result<(), Failure> {
+        if self.is_accepted {
+            accept_owner(context.location_flags())?;
+        }
+        Ok(())
+    }
+
+    /// As this process works: for the workers that it starts.
+    pub(crate) fn inherited() -> Self {
+        Self { is_accepted: ownership::accepted().is_some() }
+    }
 }
 
 /// A pool as it is passed to its supervisor and workers.
@@ -75,7 +104,9 @@ impl PoolArguments {
         if let Some(job) = &self.job {
             words.extend(["--job".into(), job.as_str().into()]);
         }
-        let switches = [(self.until_empty, "--until-empty"), (self.echo, "--echo")];
+        let is_foreign = self.flags.foreign_home.is_accepted;
+        let switches =
+            [(self.until_empty, "--until-empty"), (self.echo, "--echo"), (is_foreign, "--foreign-home")];
         words.extend(switches.into_iter().filter(|(on, _)| *on).map(|(_, word)| word.into()));
         words
     }

@@ -1,6 +1,7 @@
 //! `queuectl worker run`
 
 use super::pool::{PoolArguments, PoolFlags};
+use super::start::add_ignore_file;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
@@ -24,11 +25,13 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    args.flags.foreign_home.apply(context)?;
     if args.until_empty {
         refuse_inside(args, context)?;
     }
-    context.store()?.tidy();
+    context.store_or_new()?.tidy();
     let location = context.location()?.absolute()?;
+    add_ignore_file(&location);
     let pool = PoolArguments {
         flags: args.flags.clone(),
         job: None,
@@ -42,7 +45,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 /// Refuses a deadlock: workers inside a job would wait for that job's queue to become empty, and the job for them.
 fn refuse_inside(args: &Args, context: &Context) -> Result<(), Failure> {
     let queues = &args.flags.queues;
-    let Some(inside) = CallingJob::find(context.store()?)? else {
+    let Some(inside) = CallingJob::find(context.store_or_new()?)? else {
         return Ok(());
     };
     let (id, queue) = (&inside.job.id, &inside.job.queue);

@@ -2,11 +2,13 @@
 
 use std::io::Write;
 
-use super::pool::{PoolArguments, PoolFlags};
+use super::pool::{ForeignHome, PoolArguments, PoolFlags};
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::values::name::JobId;
 
+use ops::home::ignore;
+use ops::home::location::Location;
 use ops::jobs::calling_job::CallingJob;
 
 /// Start workers in the background; returns when they are up
@@ -24,13 +26,14 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    args.flags.foreign_home.apply(context)?;
     let count = args.flags.count;
     start(context, &PoolArguments { flags: args.flags.clone(), job: None, until_empty: false, echo: false })?;
     if !context.quiet {
         let workers = if count == 1 { "worker" } else { "workers" };
         writeln!(context.notes(), "{count} {workers} started")?;
     }
-    if let Some(inside) = CallingJob::find(context.store()?)? {
+    if let Some(inside) = CallingJob::find(context.store_or_new()?)? {
         context.hint(&format!("they stop when job {}, which started them, ends", inside.job.id))?;
     }
     Ok(())
@@ -38,15 +41,26 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 
 /// Starts a worker in the background that serves only this job and exits with it.
 pub(crate) fn start_for_job(context: &Context, job: &JobId) -> Result<(), Failure> {
-    let flags = PoolFlags { count: 1, concurrency: Some(1), queues: Vec::new() };
+    let flags = PoolFlags {
+        count: 1,
+        concurrency: Some(1),
+        queues: Vec::new(),
+        foreign_home: ForeignHome::inherited(),
+    };
     start(context, &PoolArguments { flags, job: Some(job.clone()), until_empty: false, echo: false })
+}
+
+/// For a home that an earlier version created. Workers do not need the file, so a failure to add it is ignored.
+pub(super) fn add_ignore_file(location: &Location) {
+    let _ = ignore::add_file(&location.home);
 }
 
 /// Starts a pool in the background.
 fn start(context: &Context, pool: &PoolArguments) -> Result<(), Failure> {
     // Report problems with the store here: the user does not see the output of the background process.
-    context.store()?;
+    context.store_or_new()?;
     let location = context.location()?.absolute()?;
+    add_ignore_file(&location);
     let log = engine::open_log(&location.home)?;
     Ok(engine::start_detached(pool.call("__supervisor", &location), &log)?)
 }
