@@ -132,7 +132,8 @@ fn following_continues_through_further_attempts() {
     }
     let (status, notes) = following.ends();
     assert_eq!((status.code(), following.text().as_str()), (Some(0), "first\nsecond\n"));
-    let notes: Vec<&str> = notes.lines().collect();
+    // Whether there is a hint that no worker is running depends on when the first one registers.
+    let notes: Vec<&str> = notes.lines().filter(|line| !line.starts_with("hint: ")).collect();
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert!(notes[0].starts_with("attempt 1 ended: exit code 1: first"), "{notes:?}");
     assert_eq!(notes[1], "job a is completed");
