@@ -134,9 +134,9 @@ fn with_hint(exit: Exit, hint: impl Into<String>) -> Judgement {
 
 fn judge(error: &OpError) -> Judgement {
     match error {
-        OpError::Store(error) | OpError::Restore(RestoreError::Store(error)) => judge_store(error),
-        OpError::Restore(RestoreError::BadBackup { source: error, .. })
-        | OpError::Import(ImportError::Store(error)) => (judge_store(error).0, None),
+        OpError::Store(error) => judge_store(error),
+        OpError::Restore(error) => judge_restore(error),
+        OpError::Import(error) => judge_import(error),
         OpError::BadLine { source, .. } => judge_line(source),
         OpError::Stopped { line, stored, source } => judge_stop(*line, *stored, source),
         OpError::PartlyDone { source, .. } => {
@@ -200,24 +200,12 @@ fn judge(error: &OpError) -> Judgement {
         ),
         OpError::DefaultQueue => with_hint(Exit::Usage, "jobs go there unless they name another queue"),
         OpError::FileExists(_) => with_hint(Exit::Conflict, "use --force to replace it"),
-        OpError::Restore(RestoreError::Workers { .. }) => {
-            with_hint(Exit::Conflict, "stop them first: `queuectl worker stop`")
-        }
         OpError::WaitsForItself { .. } => with_hint(Exit::Conflict, SELF_WAIT_HINT),
         OpError::OnlySlotTaken { queue, .. } => with_hint(Exit::Conflict, capacity_hint(queue)),
-        OpError::Import(ImportError::IdTaken(_)) => {
-            with_hint(Exit::Conflict, "--if-absent skips jobs that already exist")
-        }
-        OpError::Restore(RestoreError::UnderWay) | OpError::Import(ImportError::KeyTaken { .. }) => {
-            (Exit::Conflict, None)
-        }
         OpError::Schedule(error) => (Exit::Usage, hint_for_schedule(error)),
         OpError::Hook(error) => (Exit::Usage, hint_for_hook(error)),
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
             with_hint(Exit::Usage, settings(nearest.as_deref()))
-        }
-        OpError::Import(ImportError::Malformed { .. }) => {
-            with_hint(Exit::Usage, "nothing was imported; fix that line or export the queue again")
         }
         OpError::NoHome => with_hint(Exit::Usage, "choose a directory with --home"),
         OpError::Request(_)
@@ -231,11 +219,31 @@ fn judge(error: &OpError) -> Judgement {
         | OpError::BackupOntoItself(_)
         | OpError::Edit(_)
         | OpError::RelativeFolder
-        | OpError::Import(ImportError::Unreadable { .. })
         | OpError::BadConfigFile { .. }
         | OpError::EmptyStore
         | OpError::UnknownStore
         | OpError::NoPostgres => (Exit::Usage, None),
+    }
+}
+
+fn judge_restore(error: &RestoreError) -> Judgement {
+    match error {
+        RestoreError::Store(error) => judge_store(error),
+        RestoreError::BadBackup { source, .. } => (judge_store(source).0, None),
+        RestoreError::Workers { .. } => with_hint(Exit::Conflict, "stop them first: `queuectl worker stop`"),
+        RestoreError::UnderWay => (Exit::Conflict, None),
+    }
+}
+
+fn judge_import(error: &ImportError) -> Judgement {
+    match error {
+        ImportError::Store(error) => (judge_store(error).0, None),
+        ImportError::IdTaken(_) => with_hint(Exit::Conflict, "--if-absent skips jobs that already exist"),
+        ImportError::KeyTaken { .. } => (Exit::Conflict, None),
+        ImportError::Malformed { .. } => {
+            with_hint(Exit::Usage, "nothing was imported; fix that line or export the queue again")
+        }
+        ImportError::Unreadable { .. } => (Exit::Usage, None),
     }
 }
 
