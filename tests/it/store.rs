@@ -13,6 +13,7 @@ mod model;
 mod orders;
 mod prune;
 mod queues;
+mod schedule_edit;
 pub(crate) mod schedules;
 mod settings;
 mod sqlite;

@@ -13,6 +13,8 @@ use serde::Serialize;
 use super::failure::{Exit, Failure};
 use super::render::table::Table;
 use super::root::Global;
+use domain::values::clock::{Clock, TimeFormat};
+use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::escape::write_json;
 use ops::home::location;
@@ -20,6 +22,7 @@ use ops::home::location::{Location, LocationArgs};
 use ops::home::open;
 use store::Store;
 use sys::signal::interrupts::Interrupts;
+use sys::zone;
 
 #[derive(Debug)]
 pub(super) struct Context {
@@ -31,18 +34,34 @@ pub(super) struct Context {
     pub(super) color: ColorChoice,
     pub(super) json: bool,
     pub(super) quiet: bool,
+    times: Times,
+}
+
+/// Whose clock results show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Times {
+    Utc,
+    Local,
+}
+
+impl Times {
+    fn of(global: &Global, stdout_is_terminal: bool) -> Self {
+        if stdout_is_terminal && !global.json && !global.utc { Self::Local } else { Self::Utc }
+    }
 }
 
 impl Context {
     pub(super) fn new(global: &Global) -> Self {
+        let stdout_is_terminal = io::stdout().is_terminal();
         Self {
             wanted: LocationArgs { home: global.home.clone(), store: global.store.clone() },
             location: OnceCell::new(),
             store: OnceCell::new(),
-            stdout_is_terminal: io::stdout().is_terminal(),
+            stdout_is_terminal,
             color: global.color,
             json: global.json,
             quiet: global.quiet,
+            times: Times::of(global, stdout_is_terminal),
         }
     }
 
@@ -122,6 +141,19 @@ impl Context {
         color_of(self.color, &io::stdout()) != anstream::ColorChoice::Never
     }
 
+    /// How results show times: on a terminal by the local clock, else in UTC.
+    pub(super) fn time_format(&self) -> TimeFormat {
+        match self.times {
+            Times::Utc => TimeFormat::Full,
+            Times::Local => TimeFormat::Short(zone::local()),
+        }
+    }
+
+    /// Shows times to people.
+    pub(super) fn clock(&self, now: Timestamp) -> Clock {
+        Clock::new(now, self.time_format())
+    }
+
     pub(super) fn print_json(&self, value: &impl Serialize) -> Result<(), Failure> {
         if self.quiet {
             return Ok(());
@@ -158,6 +190,15 @@ impl Context {
         }
         let json: Vec<J> = items.iter().filter(|_| self.json).map(J::from).collect();
         self.print(&json, |out| table(items).write(out, self.width()))
+    }
+
+    /// Tells a person on the terminal something that a program does not need to know.
+    pub(super) fn note(&self, note: &str) -> Result<(), Failure> {
+        if self.shows_progress() && !self.json {
+            let style = anstyle::Style::new().dimmed();
+            writeln!(self.notes(), "{style}{note}{style:#}")?;
+        }
+        Ok(())
     }
 
     /// Prints a hint on standard error.

@@ -1,8 +1,11 @@
-//! Edits a job in the user's editor.
+//! Edits a job or a schedule in the user's editor.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
@@ -18,20 +21,31 @@ const DEFAULT_EDITOR: &str = "vi";
 
 /// Opens an editor with the job as JSON. If the result is not valid, the file is kept.
 pub(super) fn edit_in_editor(context: &Context, job: &Job) -> Result<Edit, Failure> {
-    let path = write(context, job)?;
-    let edited = open(&path).and_then(|()| read(&path, job));
+    edit_json(context, &JobSpec::editable(job), |wanted: JobSpec| {
+        Ok(Edit::between(job, wanted).map_err(OpError::from)?)
+    })
+}
+
+/// Opens an editor with a value as JSON, and reads what the user made of it. If the result is not valid, the file is kept.
+pub(super) fn edit_json<D: DeserializeOwned, T>(
+    context: &Context,
+    value: &impl Serialize,
+    accept: impl FnOnce(D) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let path = write(context, value)?;
+    let edited = open(&path).and_then(|()| accept(read(&path)?));
     if edited.is_ok() {
         drop(std::fs::remove_file(&path));
     }
     edited.map_err(|failure| failure.with_hint(format!("your changes are kept in {}", path.display())))
 }
 
-/// Writes the job to a file in the home folder, which only its owner can read.
-fn write(context: &Context, job: &Job) -> Result<PathBuf, Failure> {
+/// Writes a file in the home folder, which only its owner can read.
+fn write(context: &Context, value: &impl Serialize) -> Result<PathBuf, Failure> {
     let path = context.location()?.home.join(format!("edit-{}.json", std::process::id()));
     let cannot_make = |source: io::Error| OpError::CannotMake { path: path.clone(), source };
     let mut file = owner_only::replace_file(&path).map_err(cannot_make)?;
-    let written = write_json(&mut file, &JobSpec::editable(job), true).and_then(|()| file.write_all(b"\n"));
+    let written = write_json(&mut file, value, true).and_then(|()| file.write_all(b"\n"));
     written.map_err(cannot_make)?;
     Ok(path)
 }
@@ -51,9 +65,8 @@ fn open(path: &Path) -> Result<(), Failure> {
     }
 }
 
-fn read(path: &Path, job: &Job) -> Result<Edit, Failure> {
+fn read<D: DeserializeOwned>(path: &Path) -> Result<D, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| OpError::CannotRead { path: path.to_owned(), source })?;
-    let wanted: JobSpec = serde_json::from_str(&text).map_err(OpError::from)?;
-    Ok(Edit::between(job, wanted).map_err(OpError::from)?)
+    Ok(serde_json::from_str(&text).map_err(OpError::from)?)
 }

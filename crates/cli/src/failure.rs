@@ -178,9 +178,11 @@ fn judge(error: &OpError) -> Judgement {
         }
         OpError::Conflict { id, conflict } => (Exit::Conflict, hint_for_conflict(id, conflict)),
         OpError::NotDead { id, .. } => with_hint(Exit::Conflict, format!("`queuectl show {id}` shows it")),
-        OpError::ScheduleTaken(_) => {
-            with_hint(Exit::Conflict, "to change it, remove it and add it again; its jobs are kept")
-        }
+        OpError::ScheduleTaken(_) => with_hint(Exit::Conflict, "`queuectl schedule edit` changes it"),
+        OpError::ScheduleChanged(name) => with_hint(
+            Exit::Conflict,
+            format!("nothing was changed; `queuectl schedule show {name}` shows it"),
+        ),
         OpError::HookTaken(_) => {
             with_hint(Exit::Conflict, "choose another name, or remove it first with `queuectl hook remove`")
         }
@@ -204,6 +206,7 @@ fn judge(error: &OpError) -> Judgement {
         OpError::OnlySlotTaken { queue, .. } => with_hint(Exit::Conflict, capacity_hint(queue)),
         OpError::Schedule(error) => (Exit::Usage, hint_for_schedule(error)),
         OpError::Hook(error) => (Exit::Usage, hint_for_hook(error)),
+        OpError::Setting(SettingError::ForeignKey { instead, .. }) => with_hint(Exit::Usage, *instead),
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
             with_hint(Exit::Usage, settings(nearest.as_deref()))
         }

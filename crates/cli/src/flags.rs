@@ -7,4 +7,5 @@ pub(crate) mod handle;
 pub(crate) mod job;
 pub(crate) mod or_none;
 pub(crate) mod selection;
+pub(crate) mod start_time;
 pub(crate) mod whole_number;

@@ -3,6 +3,7 @@
 pub(crate) mod column_widths;
 pub(crate) mod frame;
 pub(crate) mod help_groups;
+pub(crate) mod keyboard;
 pub(crate) mod list_format;
 pub(crate) mod output;
 pub(crate) mod progress;

@@ -53,6 +53,9 @@ pub(super) struct Global {
     /// Print only errors: no results, hints or progress
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub(super) quiet: bool,
+    /// Show times in UTC, also on a terminal
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(super) utc: bool,
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
     pub(super) color: ColorChoice,

@@ -10,7 +10,7 @@ use sys::program::ExitCode;
 
 use clap::{ArgMatches, Command};
 
-use self::inspect::{events, explain, graph, list, logs, show, status, wait};
+use self::inspect::{events, explain, graph, list, logs, show, status, upcoming, wait};
 use self::jobs::{batch, enqueue, run, schedule};
 use self::manage::{cancel, dlq, edit, remove, retry};
 use self::upkeep::{backup, completions, doctor, export, import, init, prune, restore, selftest};
@@ -44,6 +44,7 @@ pub(super) const GROUPS: [Group; 6] = [
             &Row("show", Reference(show::run)),
             &Row("explain", Reference(explain::run)),
             &Row("logs", Reference(logs::run)),
+            &Row("upcoming", Reference(upcoming::run)),
             &Row("wait", Reference(wait::run)),
             &Row("graph", Reference(graph::run)),
             &Row("events", Reference(events::run)),

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use super::job::Job;
 use super::job::life::{State, StateName};
 use super::queue::rate::Meter;
+use super::values::clock::{Clock, TimeFormat};
 use super::values::name::JobId;
 use super::values::span::rough_span;
 use super::values::timestamp::Timestamp;
@@ -127,9 +128,11 @@ pub struct Explanation {
     pub estimated_from: Option<u64>,
 }
 
-pub fn explain(facts: &Facts) -> Explanation {
+/// The sentences show times in this format.
+pub fn explain(facts: &Facts, format: &TimeFormat) -> Explanation {
+    let clock = &Clock::new(facts.now, format.clone());
     match &facts.job.life.state {
-        State::Pending { .. } | State::Failed => waiting(facts),
+        State::Pending { .. } | State::Failed => waiting(facts, clock),
         State::Processing(lease) => {
             let running = running(facts, lease.started_at, lease.worker.as_str());
             let mut reasons = vec![running];
@@ -146,14 +149,16 @@ pub fn explain(facts: &Facts) -> Explanation {
             }));
             Explanation { reasons, ..Explanation::default() }
         }
-        State::Completed { finished_at } => finished(format!("it completed at {finished_at}")),
+        State::Completed { finished_at } => finished(format!("it completed at {}", clock.time(*finished_at))),
         State::Dead { finished_at, reason } => finished(format!(
-            "it has been dead since {finished_at} ({}); `queuectl retry {}` runs it again",
+            "it has been dead since {} ({}); `queuectl retry {}` runs it again",
+            clock.time(*finished_at),
             words(reason.name()),
             facts.job.id
         )),
         State::Cancelled { finished_at, reason } => finished(format!(
-            "it was cancelled at {finished_at} ({}); `queuectl retry {}` runs it again",
+            "it was cancelled at {} ({}); `queuectl retry {}` runs it again",
+            clock.time(*finished_at),
             words(reason.name()),
             facts.job.id
         )),
@@ -186,10 +191,11 @@ fn running(facts: &Facts, since: Timestamp, worker: &str) -> Reason {
     reason(Code::Running, format!("attempt {attempt} has been running for {span} on worker {worker}{usual}"))
 }
 
-fn waiting(facts: &Facts) -> Explanation {
+fn waiting(facts: &Facts, clock: &Clock) -> Explanation {
     let reasons = wait_reasons(&facts.job.life, facts.queue.limits(facts.now), facts.now).unwrap_or_default();
     let is_ready = !reasons.iter().any(WaitReason::is_own);
-    let mut reasons: Vec<Reason> = reasons.into_iter().map(|reason| put_into_words(facts, reason)).collect();
+    let mut reasons: Vec<Reason> =
+        reasons.into_iter().map(|reason| put_into_words(facts, reason, clock)).collect();
     reasons.extend(no_worker(facts));
     if is_ready && reasons.is_empty() {
         reasons.extend(capacity_reasons(facts));
@@ -200,10 +206,10 @@ fn waiting(facts: &Facts) -> Explanation {
     Explanation { reasons, probable_start, estimated_from }
 }
 
-fn put_into_words(facts: &Facts, wait_reason: WaitReason) -> Reason {
-    let (name, now) = (&facts.job.queue, facts.now);
+fn put_into_words(facts: &Facts, wait_reason: WaitReason, clock: &Clock) -> Reason {
+    let name = &facts.job.queue;
     let until = |code, at: Timestamp, message: String| {
-        let message = format!("{message} at {at} (in {})", rough_span(at.since(now)));
+        let message = format!("{message} at {}", clock.moment(at));
         Reason { until: Some(at), ..reason(code, message) }
     };
     match wait_reason {
@@ -219,6 +225,7 @@ fn put_into_words(facts: &Facts, wait_reason: WaitReason) -> Reason {
         WaitReason::Scheduled(at) => until(Code::Scheduled, at, "it is scheduled to start".to_owned()),
         WaitReason::PausedQueue(since, Pause { by, reason: why }) => {
             let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+            let since = clock.time(since);
             let message = format!(
                 "its queue `{name}` was paused by {by} at {since}{why}; `queuectl queue resume {name}` resumes it"
             );

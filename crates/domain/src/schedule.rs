@@ -85,7 +85,7 @@ impl Schedule {
     /// only occurrence of a schedule that fires once.
     pub fn resumed_at(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.when {
-            When::At(at) => self.last_at.is_none().then_some(*at),
+            When::At(at) => self.last_at.is_none_or(|last| last < *at).then_some(*at),
             // An occurrence that was handled does not come again, even if the clock was set back.
             When::Cron { .. } | When::Every(_) => {
                 self.next_after(self.last_at.map_or(now, |last| last.max(now)))

@@ -1,12 +1,15 @@
 //! The settings that are kept in the store: their names, defaults and valid values.
 
+mod about;
+mod foreign_names;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use super::job::backoff::{Backoff, BackoffError, Strategy, check_base, check_jitter};
 use super::job::limits::{Limits, LimitsError};
-use super::text::nearest::nearest;
+use super::text::nearest::{MAX_TYPO_DISTANCE, nearest_within};
 use super::values::size::{SizeError, format_size, parse_size};
 use super::values::span::{SpanError, format_span, parse_span};
 
@@ -16,6 +19,9 @@ pub const MAX_RETRIES: u32 = 1_000_000;
 pub const MAX_CONCURRENCY: u32 = 1_024;
 /// A lease must last at least this many heartbeats, so that a single missed heartbeat does no harm.
 pub const HEARTBEATS_PER_LEASE: u32 = 3;
+
+/// Words for the absence of a limit. Where one of them is valid, all are; the first of them depends on the setting.
+const NO_LIMIT: [&str; 4] = ["none", "never", "off", "forever"];
 
 crate::named_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,9 +61,12 @@ impl FromStr for SettingKey {
     /// `max-retries` and `max_retries` are the same key.
     fn from_str(text: &str) -> Result<Self, SettingError> {
         let name = text.replace('-', "_");
-        Self::from_name(&name).ok_or_else(|| SettingError::UnknownKey {
-            typed: text.to_owned(),
-            nearest: nearest(&name, Self::ALL.map(Self::name)),
+        Self::from_name(&name).ok_or_else(|| match foreign_names::instead_of(&name) {
+            Some(instead) => SettingError::ForeignKey { typed: text.to_owned(), instead },
+            None => SettingError::UnknownKey {
+                typed: text.to_owned(),
+                nearest: nearest_within(&name, Self::ALL.map(Self::name), MAX_TYPO_DISTANCE),
+            },
         })
     }
 }
@@ -77,6 +86,9 @@ crate::named_enum! {
 pub enum SettingError {
     #[error("unknown setting `{typed}`")]
     UnknownKey { typed: String, nearest: Option<&'static str> },
+    /// A name that other programs use for something that is set in another way here.
+    #[error("unknown setting `{typed}`")]
+    ForeignKey { typed: String, instead: &'static str },
     #[error("{key} must be a whole number from {min} to {max}, not `{value}`")]
     NotInRange { key: SettingKey, value: String, min: u64, max: u64 },
     #[error("{key} must be a number, not `{value}`")]
@@ -87,6 +99,10 @@ pub enum SettingError {
     Zero { key: SettingKey },
     #[error("invalid {key}")]
     Span { key: SettingKey, source: SpanError },
+    #[error("{key} must be a duration or `{word}`")]
+    SpanOrWord { key: SettingKey, word: &'static str, source: SpanError },
+    #[error("{key} must be greater than 0, or `{word}`")]
+    ZeroOrWord { key: SettingKey, word: &'static str },
     #[error("invalid {key}")]
     Size { key: SettingKey, source: SizeError },
     #[error("invalid {key}")]
@@ -186,7 +202,7 @@ impl Settings {
             SettingKey::BackoffJitter => {
                 self.backoff.jitter = fraction(key, value, check_jitter)?;
             }
-            SettingKey::JobTimeout => self.job_timeout = optional_span(key, value, "none")?,
+            SettingKey::JobTimeout => self.job_timeout = positive_span_or(key, value, "none")?,
             SettingKey::KillGrace => self.kill_grace = span(key, value)?,
             SettingKey::ShutdownGrace => {
                 self.shutdown_grace = span_or_never(key, value)?;
@@ -277,22 +293,34 @@ fn positive_span(key: SettingKey, value: &str) -> Result<Duration, SettingError>
     Ok(span)
 }
 
-fn optional_span(key: SettingKey, value: &str, absent: &str) -> Result<Option<Duration>, SettingError> {
-    if value == absent {
-        return Ok(None);
+fn is_no_limit(value: &str) -> bool {
+    NO_LIMIT.iter().any(|word| word.eq_ignore_ascii_case(value.trim()))
+}
+
+fn positive_span_or(
+    key: SettingKey,
+    value: &str,
+    word: &'static str,
+) -> Result<Option<Duration>, SettingError> {
+    match span_or(key, value, word)? {
+        Some(span) if span.is_zero() => Err(SettingError::ZeroOrWord { key, word }),
+        span => Ok(span),
     }
-    positive_span(key, value).map(Some)
 }
 
 fn span_or_never(key: SettingKey, value: &str) -> Result<Option<Duration>, SettingError> {
-    if value == "never" {
+    span_or(key, value, "never")
+}
+
+fn span_or(key: SettingKey, value: &str, word: &'static str) -> Result<Option<Duration>, SettingError> {
+    if is_no_limit(value) {
         return Ok(None);
     }
-    span(key, value).map(Some)
+    parse_span(value).map(Some).map_err(|source| SettingError::SpanOrWord { key, word, source })
 }
 
 fn limits(key: SettingKey, value: &str) -> Result<Limits, SettingError> {
-    if value == "none" {
+    if is_no_limit(value) {
         return Ok(Limits::default());
     }
     value.parse().map_err(|source| SettingError::Limits { key, source })
@@ -347,6 +375,54 @@ mod tests {
             panic!("max-retires is not a key")
         };
         assert_eq!(nearest, Some("max_retries"));
+    }
+
+    #[test]
+    fn names_of_other_programs_are_answered_from_a_table_and_distant_names_not_at_all() {
+        for (typed, part) in [
+            ("poll-interval", "wake"),
+            ("timeout", "job_timeout"),
+            ("lease_seconds", "lease"),
+            ("base-backoff", "retry_delay"),
+            ("backoff", "retry_delay"),
+            ("Max-Attempts", "max_retries"),
+            ("workers", "worker start --count"),
+        ] {
+            let Err(SettingError::ForeignKey { instead, .. }) = typed.parse::<SettingKey>() else {
+                panic!("{typed} is in the table")
+            };
+            assert!(instead.contains(part), "{typed}: {instead}");
+        }
+        for typed in ["kill_grave_x", "retain", "colour", "max_backofffff"] {
+            let nearest = None;
+            assert_eq!(
+                typed.parse::<SettingKey>(),
+                Err(SettingError::UnknownKey { typed: typed.to_owned(), nearest })
+            );
+        }
+    }
+
+    #[test]
+    fn every_word_for_no_limit_is_valid_where_one_is() {
+        let optional = [
+            (SettingKey::JobTimeout, "none"),
+            (SettingKey::ShutdownGrace, "never"),
+            (SettingKey::Limits, "none"),
+            (SettingKey::RetainCompleted, "never"),
+            (SettingKey::RetainDead, "never"),
+            (SettingKey::RetainLogs, "never"),
+            (SettingKey::RetainEvents, "never"),
+        ];
+        for (key, word) in optional {
+            for typed in ["none", "never", "off", "forever", "Never"] {
+                let mut settings = Settings::default();
+                assert_eq!(settings.set(key, typed), Ok(()), "{key} {typed}");
+                assert_eq!(settings.get(key), word);
+            }
+        }
+        let refused = Settings::default().set(SettingKey::RetainDead, "soon").expect_err("not a duration");
+        assert_eq!(refused.to_string(), "retain_dead must be a duration or `never`");
+        assert!(Settings::default().set(SettingKey::KillGrace, "never").is_err());
     }
 
     #[test]

@@ -29,6 +29,7 @@ use super::home::location;
 use super::home::location::{CONFIG_FILE, FoundHome, LocationArgs, StoreAddress};
 use super::home::ownership::advice_for_found;
 use domain::settings::Settings;
+use domain::values::clock::TimeFormat;
 use store::settings::in_force;
 use store::sqlite::{Depth, SqliteStore};
 use store::{Contradiction, Store, StoreError};
@@ -144,19 +145,26 @@ struct ExamineOptions<'a> {
     args: &'a LocationArgs,
     depth: Depth,
     on_full_read: &'a dyn Fn(u64),
+    format: &'a TimeFormat,
 }
 
-/// Runs all checks. `on_full_read` is called with the size of the database before all of it is read.
-pub fn diagnose(args: &LocationArgs, depth: Depth, on_full_read: &dyn Fn(u64)) -> Diagnosis {
+/// Runs all checks. `on_full_read` is called with the size of the database before all of it is read; findings show times
+/// in this format.
+pub fn diagnose(
+    args: &LocationArgs,
+    depth: Depth,
+    on_full_read: &dyn Fn(u64),
+    format: &TimeFormat,
+) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
-    let options = ExamineOptions { args, depth, on_full_read };
+    let options = ExamineOptions { args, depth, on_full_read, format };
     let settings = match location::find_home(args) {
         Ok(FoundHome { home, skipped_home, is_named: _ }) => {
             let warn =
                 |skipped: OwnershipError| Finding::warning("home", format!("{skipped}; it was skipped"));
             skipped_home.map(warn).into_iter().for_each(|finding| diagnosis.add(finding));
             check_home(&mut diagnosis, &options, &home)
-                .and_then(|store| check_queue(&mut diagnosis, &store, &home))
+                .and_then(|store| check_queue(&mut diagnosis, &options, &store, &home))
         }
         Err(error) => {
             let advice = if let OpError::ExposedHome { home, source } = &error {
@@ -213,7 +221,12 @@ fn find_store(diagnosis: &mut Diagnosis, args: &LocationArgs, home: &Path) -> Op
 }
 
 /// Checks the queue and returns the settings in force, if they can be read.
-fn check_queue(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path) -> Option<Settings> {
+fn check_queue(
+    diagnosis: &mut Diagnosis,
+    options: &ExamineOptions<'_>,
+    store: &dyn Store,
+    home: &Path,
+) -> Option<Settings> {
     let settings = in_force(store);
     let lease = settings.as_ref().map_or_else(|_| Settings::default().lease, |settings| settings.lease);
     let checked =
@@ -223,7 +236,8 @@ fn check_queue(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path) -> Opt
     }
     match settings {
         Ok(settings) => {
-            queue::check(diagnosis, store, home, &settings);
+            queue::check_settings(diagnosis, &settings);
+            queue::check_problems(diagnosis, store, home, options.format);
             Some(settings)
         }
         Err(error) => {

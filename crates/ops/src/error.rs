@@ -132,6 +132,8 @@ pub enum OpError {
     Schedule(#[from] ScheduleError),
     #[error("there is already a schedule `{0}`")]
     ScheduleTaken(ScheduleName),
+    #[error("schedule `{0}` was changed by another process in the meantime")]
+    ScheduleChanged(ScheduleName),
     #[error("line {line} was refused; nothing was stored")]
     BadLine {
         line: u64,

@@ -2,6 +2,8 @@
 
 pub mod json;
 
+use jiff::tz::TimeZone;
+
 use super::OpError;
 use super::error::Named;
 use super::jobs::enqueue::Caller;
@@ -10,10 +12,10 @@ use domain::schedule::{Policy, Run, Schedule, ScheduleError, When, check_job, un
 use domain::values::name::{JobIdSequence, ScheduleName};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
-use store::{EnqueueResult, NewSchedule, Notice, Pause, ScheduleRefusal, Store, StoreError};
+use store::{EnqueueResult, NewSchedule, Notice, Pause, ScheduleEdit, ScheduleRefusal, Store, StoreError};
 use sys::zone;
 
-/// A new schedule: the job and when to enqueue it.
+/// A schedule as the user wants it: the job and when to enqueue it.
 #[derive(Clone, Debug)]
 pub struct ScheduleRequest {
     pub name: ScheduleName,
@@ -22,13 +24,27 @@ pub struct ScheduleRequest {
     pub job: JobSpec,
 }
 
+/// A schedule as it is to be from now on.
+#[derive(Clone, Debug)]
+pub struct ScheduleChange {
+    pub request: ScheduleRequest,
+    /// The directory that a relative `cwd` starts from.
+    pub cwd: Option<String>,
+    /// Jobs get the worker's environment instead of the one that was captured.
+    pub drops_environment: bool,
+}
+
 /// Parses a cron line in the named time zone, or in this machine's zone.
 pub fn cron(line: &str, zone_name: Option<&str>) -> Result<When, OpError> {
-    let zone = match zone_name {
-        Some(name) => zone::find(name).ok_or_else(|| unknown_zone(name, &zone::names())),
-        None => Ok(zone::of_machine().unwrap_or(jiff::tz::TimeZone::UTC)),
-    };
-    Ok(When::cron(line, zone?).map_err(ScheduleError::from)?)
+    Ok(When::cron(line, zone(zone_name)?).map_err(ScheduleError::from)?)
+}
+
+/// The zone with this name, or this machine's zone.
+pub fn zone(name: Option<&str>) -> Result<TimeZone, OpError> {
+    match name {
+        Some(name) => Ok(zone::find(name).ok_or_else(|| unknown_zone(name, &zone::names()))?),
+        None => Ok(zone::of_machine().unwrap_or(TimeZone::UTC)),
+    }
 }
 
 /// Adds a schedule and wakes the workers, because it may be due next.
@@ -38,15 +54,50 @@ pub fn add(
     caller: Caller,
     by: &str,
 ) -> Result<Schedule, OpError> {
-    let ScheduleRequest { name, when, policy, mut job } = request;
-    check_job(&job, policy)?;
-    job.command.as_deref().map_or(Ok(()), check_first_word)?;
-    let origin = Origin { settings: in_force(store)?, caller };
-    // Report an invalid job now instead of at every run.
-    let checked = job.clone().resolve(&origin, || JobIdSequence::default().next(Timestamp::EPOCH, 0))?;
-    job.cwd = checked.cwd;
-    let new = NewSchedule { name, when, job, environment: origin.caller.environment, policy };
+    let ScheduleRequest { name, when, policy, job } = request;
+    check_new_command(&job)?;
+    let job = checked(store, job, policy, caller.cwd)?;
+    let new = NewSchedule { name, when, job, environment: caller.environment, policy };
     let schedule = store.add_schedule(&new, by)?;
+    store.announce(Notice::Orders)?;
+    Ok(schedule)
+}
+
+/// The job with an absolute `cwd`. An invalid job is reported now instead of at every run.
+fn checked(
+    store: &dyn Store,
+    mut job: JobSpec,
+    policy: Policy,
+    cwd: Option<String>,
+) -> Result<JobSpec, OpError> {
+    check_job(&job, policy)?;
+    let origin = Origin { settings: in_force(store)?, caller: Caller { cwd, ..Caller::default() } };
+    let resolved = job.clone().resolve(&origin, || JobIdSequence::default().next(Timestamp::EPOCH, 0))?;
+    job.cwd = resolved.cwd;
+    Ok(job)
+}
+
+fn check_new_command(job: &JobSpec) -> Result<(), OpError> {
+    Ok(job.command.as_deref().map_or(Ok(()), check_first_word)?)
+}
+
+/// Changes a schedule from the version that the caller has seen, and wakes the workers.
+pub fn edit(
+    store: &dyn Store,
+    seen: &Schedule,
+    change: ScheduleChange,
+    by: &str,
+) -> Result<Schedule, OpError> {
+    let ScheduleChange { request: ScheduleRequest { name, when, policy, job }, cwd, drops_environment } =
+        change;
+    if job.command != seen.job.command {
+        check_new_command(&job)?;
+    }
+    let job = checked(store, job, policy, cwd)?;
+    let edit = ScheduleEdit { when, job, policy, drops_environment };
+    let Some(schedule) = store.edit_schedule(seen, &edit, by)? else {
+        return Err(no_such(store, &name)?);
+    };
     store.announce(Notice::Orders)?;
     Ok(schedule)
 }
@@ -54,6 +105,7 @@ pub fn add(
 impl From<ScheduleRefusal> for OpError {
     fn from(refusal: ScheduleRefusal) -> Self {
         match refusal {
+            ScheduleRefusal::Changed(name) => Self::ScheduleChanged(name),
             ScheduleRefusal::NameTaken(name) => Self::ScheduleTaken(name),
             ScheduleRefusal::When(error) => Self::Schedule(error.into()),
         }

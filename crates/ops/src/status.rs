@@ -14,6 +14,7 @@ use super::worker::live::{any_takes_new_jobs, is_served, live_workers};
 
 use domain::job::life::StateName;
 use domain::settings::{Durability, Settings};
+use domain::values::clock::{Clock, TimeFormat};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
 use store::{
@@ -43,11 +44,13 @@ pub struct Status {
     pub problems: Vec<Problem>,
 }
 
-pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
+/// The sentences show times in this format.
+pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Status, OpError> {
     let queues = store.queues()?;
     let workers = live_workers(store)?;
     let settings = in_force(store)?;
     let now = store.now()?;
+    let clock = &Clock::new(now, format.clone());
     let recent =
         store.recent_problems(now.saturating_sub(DEATH_WINDOW), now.saturating_sub(RECENT_PROBLEM_WINDOW))?;
     let mut jobs: BTreeMap<StateName, u64> = StateName::ALL.into_iter().map(|state| (state, 0)).collect();
@@ -56,13 +59,14 @@ pub fn status(store: &dyn Store, home: &Path) -> Result<Status, OpError> {
     }
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
     problems.extend(unserved_jobs(&jobs, &queues, &workers));
+    problems.extend(schedule_problems(&recent, &workers));
     let writer = store.writer().filter(|holder| holder.is_stopped);
     problems.extend(writer.map(|holder| Problem::stopped_writer(holder.pid, &holder.name)));
     problems.extend(draining(store, &workers, &jobs, &recent)?);
     problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
     problems.extend(shared_home(&workers));
     problems.extend(store.unkillable()?.iter().filter(|found| found.is_alive()).map(unkillable));
-    problems.extend(recent_problems(&recent, &workers, now));
+    problems.extend(recent_problems(&recent, &workers, clock));
     problems.extend(environment_problems(&settings, home));
     Ok(Status { jobs, queues, workers, problems })
 }
@@ -75,6 +79,16 @@ fn unserved_jobs(jobs: &BTreeMap<StateName, u64>, queues: &[Queue], workers: &[W
         return (waiting > 0).then(|| Problem::no_worker(waiting)).into_iter().collect();
     }
     queues.iter().filter_map(|queue| unserved(queue, workers)).collect()
+}
+
+/// Schedules that fire nothing: the paused ones and, without a worker, all of them.
+fn schedule_problems(recent: &RecentProblems, workers: &[Worker]) -> Vec<Problem> {
+    let paused = recent
+        .paused
+        .iter()
+        .map(|(schedule, pause)| Problem::schedule_paused(schedule, &pause.by, pause.reason.as_deref()));
+    let idle = (recent.active > 0 && workers.is_empty()).then(|| Problem::schedule_no_worker(recent.active));
+    paused.chain(idle).collect()
 }
 
 /// Workers that finish their running jobs and start no more. Idle ones exit at once and are not reported.
@@ -144,16 +158,19 @@ fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Proble
 }
 
 /// Recent problems of jobs, schedules and hooks.
-fn recent_problems(recent: &RecentProblems, workers: &[Worker], now: Timestamp) -> Vec<Problem> {
+fn recent_problems(recent: &RecentProblems, workers: &[Worker], clock: &Clock) -> Vec<Problem> {
     let mut problems = Vec::new();
     if recent.deaths > 0 {
         problems.push(Problem::dlq_growing(recent.deaths, recent.deaths < MAX_DEATHS_COUNTED));
     }
-    problems.extend(recent.missed.iter().map(|(schedule, at)| Problem::schedule_missed(schedule, *at)));
-    problems.extend(recent.full.iter().map(|(schedule, at)| Problem::schedule_full(schedule, *at)));
+    problems.extend(
+        recent.missed.iter().map(|(schedule, at)| Problem::schedule_missed(schedule, &clock.time(*at))),
+    );
+    problems
+        .extend(recent.full.iter().map(|(schedule, at)| Problem::schedule_full(schedule, &clock.time(*at))));
     for hook in &recent.hooks {
-        problems.extend(undelivered(hook, workers, now));
-        problems.extend(given_up(hook, now));
+        problems.extend(undelivered(hook, workers, clock.now));
+        problems.extend(given_up(hook, clock.now));
     }
     problems
 }

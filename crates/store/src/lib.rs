@@ -35,7 +35,7 @@ pub use recount::{Contradiction, DerivedData};
 pub use rows::keys::*;
 pub use rows::transfer;
 pub use rows::tx::{Effects, Tx};
-pub use schedules::{FireResult, NewSchedule, ScheduleRefusal};
+pub use schedules::{FireResult, NewSchedule, ScheduleEdit, ScheduleRefusal, Upcoming};
 pub use transaction::{ReadWork, Verdict, WriteWork};
 pub use upkeep::*;
 pub use workers::*;

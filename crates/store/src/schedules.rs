@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::rows::tables::{runs, schedules};
 use crate::rows::verbs::fire;
+use crate::rows::views::upcoming;
 use crate::{EnqueueResult, Pause, Result, Store, WriteError};
+use domain::job::Job;
 use domain::job::environment::Environment;
 use domain::job::spec::JobSpec;
 use domain::schedule::{LAST_RUNS, Policy, Run, Schedule, When, WhenError};
@@ -18,6 +20,16 @@ impl dyn Store + '_ {
         by: &str,
     ) -> Result<Schedule, WriteError<ScheduleRefusal>> {
         self.transact("add_schedule", |tx| schedules::add(tx, schedule, by))
+    }
+
+    /// Changes a schedule if it is still as the caller has seen it; `None` if it does not exist.
+    pub fn edit_schedule(
+        &self,
+        seen: &Schedule,
+        edit: &ScheduleEdit,
+        by: &str,
+    ) -> Result<Option<Schedule>, WriteError<ScheduleRefusal>> {
+        self.transact("edit_schedule", |tx| schedules::edit(tx, seen, edit, by))
     }
 
     /// All schedules by name, each with its latest run.
@@ -45,6 +57,11 @@ impl dyn Store + '_ {
         self.transact("run_schedule", |tx| fire::run(tx, name, by))
     }
 
+    /// The waiting jobs and the schedules that come next, at most this many of each.
+    pub fn upcoming(&self, limit: usize) -> Result<Upcoming> {
+        self.view(|tx| upcoming::upcoming(tx, limit))
+    }
+
     /// Enqueues the jobs of due schedules, as many as one transaction should. A concurrent caller finds nothing due.
     pub fn fire_due(&self) -> Result<FireResult> {
         self.transact("fire", fire::fire_due)
@@ -63,11 +80,32 @@ pub struct NewSchedule {
     pub policy: Policy,
 }
 
-/// Why a schedule was not added.
+/// What happens next, each list in the order of time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Upcoming {
+    /// Jobs that wait for a retry or for their start time.
+    pub jobs: Vec<Job>,
+    pub schedules: Vec<Schedule>,
+}
+
+/// A changed schedule.
+#[derive(Clone, Debug)]
+pub struct ScheduleEdit {
+    pub when: When,
+    /// Its `cwd` is absolute; it has no id and no dependencies.
+    pub job: JobSpec,
+    pub policy: Policy,
+    /// Jobs get the worker's environment from now on.
+    pub drops_environment: bool,
+}
+
+/// Why a schedule was not added or changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleRefusal {
     #[error("there is already a schedule `{0}`")]
     NameTaken(ScheduleName),
+    #[error("schedule `{0}` was changed in the meantime")]
+    Changed(ScheduleName),
     #[error(transparent)]
     When(#[from] WhenError),
 }

@@ -12,7 +12,7 @@ use crate::rows::verbs::{environment_gc, prune};
 use crate::rows::views::recent_problems;
 use crate::rows::{recount, transfer};
 use crate::transfer::{ImportError, ImportSummary, Line};
-use crate::{Contradiction, DerivedData, Hook, JobFilter, JobRef, Result, Store, StoreError};
+use crate::{Contradiction, DerivedData, Hook, JobFilter, JobRef, Pause, Result, Store, StoreError};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
@@ -252,6 +252,10 @@ pub struct RecentProblems {
     pub missed: Vec<(String, Timestamp)>,
     /// Schedules whose last occurrence was skipped because too many runs are unfinished, and when that was.
     pub full: Vec<(String, Timestamp)>,
+    /// Paused schedules.
+    pub paused: Vec<(String, Pause)>,
+    /// How many schedules have a next occurrence and are not paused.
+    pub active: u64,
     /// All hooks.
     pub hooks: Vec<Hook>,
     pub last_stop: Option<LastStop>,

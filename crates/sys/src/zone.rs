@@ -21,6 +21,12 @@ pub fn of_machine() -> Option<TimeZone> {
     system.or_else(|| find(fs::read_to_string("/etc/timezone").ok()?.trim()))
 }
 
+/// The time zone of this process: that of `TZ`, else of this machine, else UTC.
+pub fn local() -> TimeZone {
+    let known = |zone: &TimeZone| !zone.is_unknown();
+    TimeZone::try_system().ok().filter(known).or_else(of_machine).unwrap_or(TimeZone::UTC)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,5 +9,7 @@ pub(crate) mod logs_follow;
 pub(crate) mod selection;
 pub(crate) mod show;
 pub(crate) mod status;
+mod times;
+mod upcoming;
 pub(crate) mod wait;
 pub(crate) mod watch;

@@ -8,5 +8,7 @@ pub(crate) mod inside_job;
 pub(crate) mod run;
 pub(crate) mod run_on_terminal;
 pub(crate) mod schedule;
+mod schedule_edit;
 pub(crate) mod start_hints;
+mod start_time;
 pub(crate) mod working_directory;

@@ -127,6 +127,8 @@ fn every_table_fits_a_narrow_terminal() {
         &["schedule", "list"],
         &["hook", "list"],
         &["events"],
+        &["upcoming"],
+        &["config"],
         &["explain", long],
     ] {
         let seen = on_terminal(home.call([&["--color", "never"], args].concat()).into_command(), 60, "");

@@ -43,7 +43,9 @@ const SORTED: [&str; 3] = [
 ];
 
 /// The hot statements by their beginning, and the index that each must use.
-const HOT: [(&str, &str); 40] = [
+const HOT: [(&str, &str); 42] = [
+    ("select seq from waiting where due_at >=", "waiting USING PRIMARY KEY (due_at>?)"),
+    ("select count(*) from schedules", "schedules_due"),
     ("select next_at from schedules", "schedules_due"),
     ("select id, name from schedules where next_at", "schedules_due (next_at>? AND next_at<?)"),
     (

@@ -16,7 +16,7 @@ use domain::values::name::WorkerId;
 use store::{
     AfterEdit, Cursor, Delivery, DeliveryReport, DeliveryResult, Duty, EnvironmentGc, EventPage, EventRange,
     JobFilter, JobVerb, LeaseRef, NewSchedule, Page, PageStart, Pause, Phase, Prunable, PruneStep,
-    ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
+    ScheduleEdit, ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
 use crate::store::fixture::new_job::{JobBuilder, batch_name, job, job_id, queue_name};
@@ -286,6 +286,15 @@ fn fire_some(fixture: &Fixture) {
     store.set_schedule_pause(&held, None, ACTOR).expect("set_schedule_pause");
     store.run_schedule(&held, ACTOR).expect("run_schedule");
     store.schedules().expect("schedules");
+    let (seen, _) = store.schedule(&held).expect("schedule").expect("it exists");
+    let edit = ScheduleEdit {
+        when: seen.when.clone(),
+        job: seen.job.clone(),
+        policy: seen.policy,
+        drops_environment: true,
+    };
+    store.edit_schedule(&seen, &edit, ACTOR).expect("edit_schedule");
+    store.upcoming(10).expect("upcoming");
     store.schedule(&held).expect("schedule");
     store.remove_schedule(&held, ACTOR).expect("remove_schedule");
 }

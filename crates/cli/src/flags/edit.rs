@@ -1,9 +1,8 @@
 //! The editable fields of a job as flags.
 
-use std::time::Duration;
-
 use super::job::{parse_backoff, split_variable};
 use super::or_none::{or_none, or_none_with};
+use super::start_time::{StartTime, parse_delay, parse_run_at, start_fields};
 use super::whole_number::whole_number;
 use crate::failure::Failure;
 use domain::job::OnDependencyFailure;
@@ -14,8 +13,6 @@ use domain::job::retry_rules::ExitCodes;
 use domain::job::spec::{JobSpec, Timeout};
 use domain::settings::MAX_RETRIES;
 use domain::values::name::QueueName;
-use domain::values::span::parse_span;
-use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::error::JsonProblem;
 use store::Update;
@@ -38,12 +35,12 @@ pub(crate) struct EditFlags {
     /// Time limit for one attempt: 90, 1m30s, none
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true)]
     timeout: Option<Timeout>,
-    /// Start no earlier than this time: 2026-01-31T09:30:00Z
-    #[arg(long, value_name = "TIME")]
-    run_at: Option<Timestamp>,
-    /// Delay before the next attempt, from now: 90, 1m30s; 0 to start at once
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
-    delay: Option<Duration>,
+    /// Start no earlier than this time: 03:00, "tomorrow 3am", "mon 10:30", "2027-01-01 10:00", 2026-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = parse_run_at)]
+    run_at: Option<StartTime>,
+    /// Delay before the next attempt, from now: 90, 1m30s, or a time as for --run-at; 0 to start at once
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_delay)]
+    delay: Option<StartTime>,
     /// Delay before a retry, as JSON: {"strategy":"fixed","delay":"5s"}; none for the backoff settings
     #[arg(long, value_name = "JSON|none", value_parser = backoff_or_none)]
     backoff: Option<Update<BackoffChoice>>,
@@ -94,11 +91,17 @@ fn backoff_or_none(text: &str) -> Result<Update<BackoffChoice>, JsonProblem> {
 }
 
 impl EditFlags {
+    /// The start time, from either flag.
+    pub(crate) fn start_time(&self) -> Option<StartTime> {
+        self.run_at.clone().or_else(|| self.delay.clone())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     pub(crate) fn into_edit(self) -> Result<Edit, Failure> {
+        let (run_at, delay) = start_fields(self.run_at.as_ref(), self.delay.as_ref());
         let mut reset = Vec::new();
         let set = JobSpec {
             command: self.command,
@@ -107,8 +110,8 @@ impl EditFlags {
             max_retries: self.max_retries,
             max_attempts: self.max_attempts,
             timeout: self.timeout,
-            run_at: self.run_at,
-            delay: self.delay,
+            run_at,
+            delay,
             backoff: or_reset("backoff", self.backoff, &mut reset),
             cwd: self.cwd,
             env: self.env.into_iter().collect(),

@@ -1,8 +1,7 @@
 //! The fields of a job as flags, for callers who do not want to quote JSON.
 
-use std::time::Duration;
-
 use super::handle::resolve_id;
+use super::start_time::{StartTime, parse_delay, parse_run_at, start_fields};
 use super::whole_number::whole_number;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -14,8 +13,6 @@ use domain::job::spec::{JobSpec, Timeout};
 use domain::job::unique::UniqueFor;
 use domain::settings::MAX_RETRIES;
 use domain::values::name::{JobId, QueueName};
-use domain::values::span::parse_span;
-use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::error::JsonProblem;
 
@@ -48,12 +45,12 @@ pub(crate) struct JobFlags {
         help_heading = "Timeout and retries"
     )]
     timeout: Option<Timeout>,
-    /// Start no earlier than this time: 2026-01-31T09:30:00Z
-    #[arg(long, value_name = "TIME", help_heading = "Start time and dependencies")]
-    run_at: Option<Timestamp>,
-    /// Delay before the first attempt: 90, 1m30s
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span, help_heading = "Start time and dependencies")]
-    delay: Option<Duration>,
+    /// Start no earlier than this time: 03:00, "tomorrow 3am", "mon 10:30", "2027-01-01 10:00", 2026-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME", value_parser = parse_run_at, help_heading = "Start time and dependencies")]
+    run_at: Option<StartTime>,
+    /// Delay before the first attempt: 90, 1m30s, or a time as for --run-at
+    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_delay, help_heading = "Start time and dependencies")]
+    delay: Option<StartTime>,
     /// Delay before a retry, as JSON: {"strategy":"fixed","delay":"5s"} [default: the backoff settings]
     #[arg(long, value_name = "JSON", value_parser = parse_backoff, help_heading = "Timeout and retries")]
     backoff: Option<BackoffChoice>,
@@ -91,19 +88,34 @@ pub(crate) struct JobFlags {
 }
 
 impl JobFlags {
+    /// The start time, from either flag.
+    pub(crate) fn start_time(&self) -> Option<StartTime> {
+        self.run_at.clone().or_else(|| self.delay.clone())
+    }
+
     pub(crate) fn into_spec(self, context: &Context, command: String) -> Result<JobSpec, Failure> {
+        Self { command: Some(command), ..self }.into_changes(context)
+    }
+
+    /// The fields that are given, to change those of an existing request.
+    pub(crate) fn into_changes(self, context: &Context) -> Result<JobSpec, Failure> {
+        if !self.depends_on.is_empty() {
+            // The job may be the first one of a new queue.
+            context.store_or_new()?;
+        }
         let depends_on = self.depends_on.iter().map(|typed| resolve_id(context, typed));
         let depends_on = depends_on.collect::<Result<_, _>>()?;
+        let (run_at, delay) = start_fields(self.run_at.as_ref(), self.delay.as_ref());
         let spec = JobSpec {
-            command: Some(command),
+            command: self.command,
             id: self.id,
             queue: self.queue,
             priority: self.priority,
             max_retries: self.max_retries,
             max_attempts: self.max_attempts,
             timeout: self.timeout,
-            run_at: self.run_at,
-            delay: self.delay,
+            run_at,
+            delay,
             backoff: self.backoff,
             depends_on,
             on_dependency_failure: self.on_dependency_failure,

@@ -10,8 +10,13 @@ use std::ffi::{OsStr, OsString};
 use clap::{Arg, Command};
 
 /// The verbs that take a command, and how many words of their own come before it.
-const VERBS: [(&[&str], usize); 4] =
-    [(&["enqueue"], 0), (&["run"], 0), (&["schedule", "add"], 1), (&["hook", "add"], 1)];
+const VERBS: [(&[&str], usize); 5] = [
+    (&["enqueue"], 0),
+    (&["run"], 0),
+    (&["schedule", "add"], 1),
+    (&["schedule", "edit"], 1),
+    (&["hook", "add"], 1),
+];
 
 /// The words with the command marked: by `--` before its words, or by `--command` before a line.
 pub(super) fn mark<'a>(root: &Command, words: &'a [OsString]) -> Cow<'a, [OsString]> {
@@ -121,6 +126,10 @@ mod tests {
                 "queuectl schedule add nightly --every 1h make x",
                 "queuectl schedule add nightly --every 1h -- make x",
             ),
+            (
+                "queuectl schedule edit nightly --every 1h make x",
+                "queuectl schedule edit nightly --every 1h -- make x",
+            ),
             ("queuectl hook add h --on dead mail root", "queuectl hook add h --on dead -- mail root"),
         ] {
             let typed: Vec<&str> = typed.split(' ').collect();
@@ -147,6 +156,7 @@ mod tests {
             "queuectl enqueue --file x",
             "queuectl list make",
             "queuectl schedule add nightly",
+            "queuectl schedule edit nightly --every 1h",
             "queuectl",
         ] {
             let words: Vec<&str> = line.split(' ').collect();

@@ -118,8 +118,12 @@ pub(super) fn instead_of_verb(command: &Command, path: &str, typed: &str) -> Opt
 
 /// What to type instead of this flag of the verb at `path`.
 pub(super) fn instead_of_flag(command: &Command, path: &str, typed: &str) -> Option<String> {
-    // `run` takes the flags of `enqueue`, and waits already.
-    let of_verb = if path == "run" { "enqueue" } else { path };
+    // `run` takes the flags of `enqueue`, and waits already; `schedule edit` takes those of `schedule add`.
+    let of_verb = match path {
+        "run" => "enqueue",
+        "schedule edit" => "schedule add",
+        _ => path,
+    };
     let table = look_up(FLAGS, of_verb, typed).or_else(|| look_up(FLAGS, "", typed));
     if let Some(instead) = table {
         return Some(format!("use {instead}"));
@@ -204,6 +208,7 @@ mod tests {
         let flag = |path: &str, typed: &str| instead_of_flag(at(&root, path), path, typed);
         assert_eq!(flag("worker stop", "--force").as_deref(), Some("use --now"));
         assert_eq!(flag("list", "--stat").as_deref(), Some("did you mean `--state`?"));
+        assert_eq!(flag("schedule edit", "--timezone").as_deref(), Some("use --tz"));
         assert_eq!(flag("enqueue", "--nonsense"), None);
     }
 }

@@ -6,9 +6,10 @@ use anstyle::Style;
 
 use super::progress::rate;
 use super::table::{Table, truncate};
-use super::text::{grouped, printable, rough};
+use super::text::{grouped, printable};
 use crate::context::Size;
 use crate::verbs::inspect::status::{has_sum, problem_lines, queue_lines, worker_lines};
+use domain::values::clock::{Clock, TimeFormat};
 use ops::status::throughput::AttemptRate;
 use ops::status::watch::Snapshot;
 
@@ -23,16 +24,17 @@ struct Section {
 }
 
 /// Problems come first; sections that do not fit are left out from the end.
-pub(crate) fn compose(view: &Snapshot, title: &str, size: Size) -> Vec<String> {
+pub(crate) fn compose(view: &Snapshot, title: &str, size: Size, format: &TimeFormat) -> Vec<String> {
+    let clock = &Clock::new(view.at, format.clone());
     let (status, width) = (&view.status, size.columns);
     let sections = [
-        (vec![head(view, title)], 0),
+        (vec![head(title, clock)], 0),
         (problem_lines(&status.problems, width), 0),
         (queue_lines(status, width), usize::from(has_sum(status))),
         (throughput_lines(view, width), 0),
-        (worker_lines(status, view.at, width), 0),
-        (running_lines(view, width), 0),
-        (retry_lines(view, width), 0),
+        (worker_lines(status, clock, width), 0),
+        (running_lines(view, clock, width), 0),
+        (retry_lines(view, clock, width), 0),
     ];
     let sections = sections.into_iter().filter(|(lines, _)| !lines.is_empty());
     let sections: Vec<Section> = sections.map(|(lines, foot)| Section { lines, foot }).collect();
@@ -84,12 +86,10 @@ impl Section {
     }
 }
 
-/// The heading: the store's time, to the second, and the title.
-fn head(view: &Snapshot, title: &str) -> String {
-    let at = view.at.to_string().replace('T', " ");
-    let at = at.split('.').next().unwrap_or_default();
+/// The heading: the store's time and the title.
+fn head(title: &str, clock: &Clock) -> String {
     let bold = Style::new().bold();
-    format!("{bold}queuectl status{bold:#}  {at} UTC  {}", printable(title))
+    format!("{bold}queuectl status{bold:#}  {}  {}", clock.time(clock.now), printable(title))
 }
 
 fn throughput_lines(view: &Snapshot, width: usize) -> Vec<String> {
@@ -116,7 +116,7 @@ fn frequency(count: u64, over: Duration) -> String {
     }
 }
 
-fn running_lines(view: &Snapshot, width: usize) -> Vec<String> {
+fn running_lines(view: &Snapshot, clock: &Clock, width: usize) -> Vec<String> {
     if view.running.is_empty() {
         return Vec::new();
     }
@@ -125,14 +125,14 @@ fn running_lines(view: &Snapshot, width: usize) -> Vec<String> {
         table.row(vec![
             job.id.as_str().into(),
             lease.worker.as_str().into(),
-            rough(view.at.since(lease.started_at)).into(),
+            clock.elapsed(lease.started_at).into(),
             job.command.as_str().into(),
         ]);
     }
     table.lines(width)
 }
 
-fn retry_lines(view: &Snapshot, width: usize) -> Vec<String> {
+fn retry_lines(view: &Snapshot, clock: &Clock, width: usize) -> Vec<String> {
     if view.retries.is_empty() {
         return Vec::new();
     }
@@ -141,7 +141,7 @@ fn retry_lines(view: &Snapshot, width: usize) -> Vec<String> {
         let life = &job.life;
         table.row(vec![
             job.id.as_str().into(),
-            if life.due_at > view.at { rough(life.due_at.since(view.at)) } else { "due".to_owned() }.into(),
+            if life.due_at > view.at { clock.left(life.due_at) } else { "due".to_owned() }.into(),
             format!("{}/{}", life.tries(), u64::from(life.max_retries) + 1).into(),
             job.latest.error.as_deref().unwrap_or_default().into(),
         ]);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn seen(view: &Snapshot, columns: usize, rows: usize) -> Vec<String> {
-        let lines = compose(view, "/home/ada/.queuectl, every 1s", Size { columns, rows });
+        let lines = compose(view, "/home/ada/.queuectl, every 1s", Size { columns, rows }, &TimeFormat::Full);
         lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
     }
 
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(
             seen.join("\n"),
             "\
-queuectl status  2026-01-31 09:30:00 UTC  /home/ada/.queuectl, every 1s
+queuectl status  2026-01-31T09:30:00.999Z  /home/ada/.queuectl, every 1s
 
 ! durability is normal: a power failure can lose the most recent changes;
   restore full durability with `queuectl config unset durability`

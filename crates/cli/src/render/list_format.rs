@@ -10,7 +10,7 @@ use crate::context::{Context, write_json_line};
 use crate::failure::{Exit, Failure};
 use domain::job::Job;
 use domain::job::json::{FIELDS, JobField};
-use domain::values::timestamp::Timestamp;
+use domain::values::clock::Clock;
 use ops::escape::write_json_array;
 use ops::jobs::columns::{Fields, parse_column};
 use ops::jobs::list::Sort;
@@ -75,7 +75,7 @@ pub(crate) fn print(
     context: &Context,
     shape: &ListFormatArgs,
     jobs: Jobs<'_>,
-    now: Timestamp,
+    clock: &Clock,
 ) -> Result<(), Failure> {
     if context.quiet {
         return Ok(());
@@ -83,9 +83,9 @@ pub(crate) fn print(
     let columns = shape.columns_or_all();
     match shape.format(context) {
         Format::Table if shape.columns.is_empty() => {
-            write_table(context, overview(), jobs, |job| row(job, now))
+            write_table(context, overview(), jobs, |job| row(job, clock))
         }
-        Format::Table => write_table(context, table_of(&columns), jobs, |job| row_of(job, &columns)),
+        Format::Table => write_table(context, table_of(&columns), jobs, |job| row_of(job, &columns, clock)),
         Format::Json => print_array(context, jobs.map(|job| Ok(Fields::of(&job?, &columns)))),
         Format::Jsonl => print_lines(jobs, &columns),
         Format::Csv => print_csv(context, jobs, &columns),
@@ -104,8 +104,8 @@ fn print_array<T: Serialize>(
 }
 
 /// Prints the default columns.
-pub(crate) fn print_table(context: &Context, jobs: &[Job], now: Timestamp) -> Result<(), Failure> {
-    write_table(context, overview(), &mut jobs.iter().cloned().map(Ok), |job| row(job, now))
+pub(crate) fn print_table(context: &Context, jobs: &[Job], clock: &Clock) -> Result<(), Failure> {
+    write_table(context, overview(), &mut jobs.iter().cloned().map(Ok), |job| row(job, clock))
 }
 
 fn overview() -> Table {
@@ -114,7 +114,7 @@ fn overview() -> Table {
         .with_optional_columns(&["PRIO", "TRIES", "QUEUE"])
 }
 
-fn row(job: &Job, now: Timestamp) -> Vec<Cell> {
+fn row(job: &Job, clock: &Clock) -> Vec<Cell> {
     let state = job.life.state.name();
     vec![
         job.id.as_str().into(),
@@ -122,7 +122,7 @@ fn row(job: &Job, now: Timestamp) -> Vec<Cell> {
         job.queue.as_str().into(),
         job.priority.to_string().into(),
         format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1).into(),
-        when(job, now).into(),
+        when(job, clock).into(),
         job.command.as_str().into(),
     ]
 }
@@ -133,15 +133,21 @@ fn table_of(columns: &[&'static JobField]) -> Table {
     Table::new(&heads).with_numbers(&numbers)
 }
 
-fn row_of(job: &Job, columns: &[&'static JobField]) -> Vec<Cell> {
+fn row_of(job: &Job, columns: &[&'static JobField], clock: &Clock) -> Vec<Cell> {
     let style = state_style(job.life.state.name());
     let fields = Fields::of(job, columns);
     let cells = fields.texts().map(|(name, text)| match (name, text.as_str()) {
         ("state", state) => Cell::styled(state, style),
         (_, "") => "-".into(),
+        (name, text) if is_time(name) => text.parse().map_or(text.into(), |at| clock.time(at).into()),
         (_, text) => text.into(),
     });
     cells.collect()
+}
+
+/// Whether a field is a time.
+fn is_time(name: &str) -> bool {
+    name.ends_with("_at") || name == "lease_until"
 }
 
 fn write_table(

@@ -33,11 +33,24 @@ pub(crate) struct Table {
 pub(crate) struct Cell {
     text: String,
     style: Style,
+    /// Where text is left out if it does not fit.
+    cut: Cut,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cut {
+    End,
+    Middle,
 }
 
 impl Cell {
     pub(crate) fn styled(text: &str, style: Style) -> Self {
-        Self { text: printable(text).into_owned(), style }
+        Self { text: printable(text).into_owned(), style, cut: Cut::End }
+    }
+
+    /// Commands often differ at their end only, so a long one loses its middle.
+    pub(crate) fn command(text: &str) -> Self {
+        Self { cut: Cut::Middle, ..text.into() }
     }
 }
 
@@ -156,7 +169,11 @@ impl Table {
             width.map(|width| (at, cell, *align, width))
         });
         for (nth, (at, cell, align, width)) in shown.enumerate() {
-            let (text, style) = (truncate(&cell.text, width), cell.style);
+            let text = match cell.cut {
+                Cut::End => truncate(&cell.text, width),
+                Cut::Middle => truncate_middle(&cell.text, width),
+            };
+            let style = cell.style;
             let padding = " ".repeat(width.saturating_sub(text.width()));
             let gap = if nth == 0 { "" } else { &" ".repeat(GAP) };
             match align {
@@ -194,6 +211,28 @@ pub(crate) fn truncate(line: &str, width: usize) -> String {
     kept
 }
 
+/// The beginning and the end of the text, with an ellipsis between them if something is missing.
+fn truncate_middle(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let room = width.saturating_sub(1);
+    let beginning = within(text.chars(), room.div_ceil(2));
+    let end = within(text.chars().rev(), room - beginning.width());
+    beginning + "…" + &end.chars().rev().collect::<String>()
+}
+
+/// As many of the characters as fit.
+fn within(characters: impl Iterator<Item = char>, mut room: usize) -> String {
+    let fits = |character: &char| {
+        let taken = character.width().unwrap_or(0);
+        let fits = taken <= room;
+        room = room.saturating_sub(taken);
+        fits
+    };
+    characters.take_while(fits).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +265,15 @@ mod tests {
         assert_eq!(parts(usize::MAX), piped, "columns widen in a pipe");
         let shown = "ID  N  COMMAND\na   1  true\nl…  22  sleep 1\nb    3  true\n";
         assert_eq!(parts(80), shown, "a number is never truncated");
+    }
+
+    #[test]
+    fn a_command_loses_its_middle() {
+        for (width, shown) in
+            [(0, "…"), (1, "…"), (2, "m…"), (5, "ma…漢"), (6, "mak…漢"), (8, "make…t漢"), (30, "make test漢")]
+        {
+            assert_eq!(truncate_middle("make test漢", width), shown, "{width}");
+        }
     }
 
     #[test]

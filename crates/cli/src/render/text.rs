@@ -1,6 +1,4 @@
-//! Text and numbers for people: control characters made visible, times relative to now.
-
-use std::time::Duration;
+//! Text and numbers for people: control characters made visible, how long a job has waited.
 
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
@@ -8,9 +6,9 @@ use unicode_width::UnicodeWidthStr;
 use domain::job::Job;
 use domain::job::life::{State, StateName};
 pub(crate) use domain::text::hostile::{printable, printable_lines};
+use domain::values::clock::Clock;
 pub(crate) use domain::values::size::rough_size;
 pub(crate) use domain::values::span::rough_span as rough;
-use domain::values::timestamp::Timestamp;
 
 /// Breaks text between words into lines of at most `width` columns.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
@@ -29,31 +27,19 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
-    if now.since(at) < Duration::from_secs(1) {
-        return "just now".to_owned();
-    }
-    format!("{} ago", rough(now.since(at)))
-}
-
-/// A time, and its distance from now.
-pub(crate) fn moment(at: Timestamp, now: Timestamp) -> String {
-    if at > now { format!("{at} (in {})", rough(at.since(now))) } else { format!("{at} ({})", ago(at, now)) }
-}
-
 /// The time that a job waits for, or how long it has been in its state.
-pub(crate) fn when(job: &Job, now: Timestamp) -> String {
-    let due_at = job.life.due_at;
+pub(crate) fn when(job: &Job, clock: &Clock) -> String {
+    let (due_at, now) = (job.life.due_at, clock.now);
     match &job.life.state {
-        State::Pending { blocked_by: 0 } if due_at > now => format!("in {}", rough(due_at.since(now))),
-        State::Pending { blocked_by: 0 } => ago(job.created_at, now),
+        State::Pending { blocked_by: 0 } if due_at > now => clock.until(due_at),
+        State::Pending { blocked_by: 0 } => clock.ago(job.created_at),
         State::Pending { blocked_by } => format!("waits for {}", jobs(u64::from(*blocked_by))),
-        State::Processing(lease) => format!("for {}", rough(now.since(lease.started_at))),
-        State::Failed if due_at > now => format!("retry in {}", rough(due_at.since(now))),
+        State::Processing(lease) => format!("for {}", clock.elapsed(lease.started_at)),
+        State::Failed if due_at > now => format!("retry in {}", clock.left(due_at)),
         State::Failed => "retry due".to_owned(),
         State::Completed { finished_at }
         | State::Dead { finished_at, .. }
-        | State::Cancelled { finished_at, .. } => ago(*finished_at, now),
+        | State::Cancelled { finished_at, .. } => clock.ago(*finished_at),
     }
 }
 

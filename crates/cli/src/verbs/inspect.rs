@@ -7,5 +7,6 @@ pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod show;
 pub(crate) mod status;
+pub(crate) mod upcoming;
 pub(crate) mod wait;
 pub(crate) mod watch;

@@ -71,7 +71,7 @@ fn used_up(rate: &str) -> Meter {
 }
 
 fn codes(facts: &Facts) -> Vec<&'static str> {
-    explain(facts).reasons.iter().map(|reason| reason.code.name()).collect()
+    explain(facts, &TimeFormat::Full).reasons.iter().map(|reason| reason.code.name()).collect()
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn each_reason_is_reported_alone_and_together_with_others() {
 
 #[test]
 fn messages_name_jobs_people_and_causes() {
-    let message = |facts: &Facts| explain(facts).reasons[0].message.clone();
+    let message = |facts: &Facts| explain(facts, &TimeFormat::Full).reasons[0].message.clone();
     let blocked = with(|facts| {
         facts.job.life.state = State::Pending { blocked_by: 5 };
         facts.waits_for = vec![("b".parse().expect("valid id"), StateName::Failed)];
@@ -160,7 +160,7 @@ fn messages_name_jobs_people_and_causes() {
 fn the_estimate_adds_up_known_waits_and_is_unknown_otherwise() {
     let durations = Some(Durations { attempts: 7, average: Duration::from_secs(10) });
     let start = |facts: &Facts| {
-        let explanation = explain(facts);
+        let explanation = explain(facts, &TimeFormat::Full);
         (explanation.probable_start, explanation.estimated_from)
     };
     assert_eq!(start(&facts()), (Some(NOW), None));
@@ -196,7 +196,7 @@ fn the_estimate_is_the_later_of_history_and_rate_limit() {
             (facts.queue.meter, facts.durations, facts.workers.busy) = (Some(used_up(rate)), durations, busy);
             (facts.ahead.least, facts.ahead_in_queue.least) = (ahead, ahead);
         });
-        let explanation = explain(&facts);
+        let explanation = explain(&facts, &TimeFormat::Full);
         assert_eq!((explanation.probable_start, explanation.estimated_from), expected, "{why}");
     }
 }

@@ -3,6 +3,7 @@
 //! [`JobSpec`] declares each field once, with its form in JSON; `check` holds the checks of single fields. Enqueuing
 //! resolves a spec into a [`NewJob`], whose fields without a column of their own are the [`JobOptions`].
 
+mod changed;
 mod check;
 mod read;
 

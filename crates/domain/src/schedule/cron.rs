@@ -14,9 +14,10 @@ use std::str::FromStr;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::civil::DateTime;
-use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
+use jiff::tz::TimeZone;
 
 use crate::text::nearest::nearest;
+use crate::values::local_time::moment;
 use crate::values::timestamp::Timestamp;
 
 /// Names for common lines, and the lines that they stand for.
@@ -192,16 +193,5 @@ impl CronExpression {
         let is_included = is_included && from.subsec_nanosecond() == 0;
         let next = self.cron.find_next_occurrence(&from, is_included).ok()?;
         Some(next)
-    }
-}
-
-/// The moment at which this time of day fires.
-fn moment(zone: &TimeZone, shown: DateTime) -> Option<jiff::Timestamp> {
-    let at = |offset: Offset| offset.to_timestamp(shown).ok();
-    match zone.to_ambiguous_timestamp(shown).offset() {
-        AmbiguousOffset::Unambiguous { offset } => at(offset),
-        AmbiguousOffset::Fold { before, .. } => at(before),
-        // With the offset after the gap, the time lies just before the change.
-        AmbiguousOffset::Gap { after, .. } => Some(zone.following(at(after)?).next()?.timestamp()),
     }
 }

@@ -13,6 +13,8 @@ pub enum ScheduleError {
     Policy(#[from] PolicyError),
     #[error("unknown time zone `{name}`")]
     UnknownZone { name: String, nearest: Option<String> },
+    #[error("`{0}` is an abbreviation; zones have names such as {example}", example = example_of(.0))]
+    ZoneAbbreviation(String),
     #[error("the job of a schedule cannot have `{field}`: {why}")]
     Field { field: &'static str, why: &'static str },
 }
@@ -22,11 +24,50 @@ pub fn unknown_zone(typed: &str, known: &[String]) -> ScheduleError {
     let typed_lower = typed.to_ascii_lowercase();
     let lower: Vec<String> = known.iter().map(|name| name.to_ascii_lowercase()).collect();
     let is_city = |name: &String| name.rsplit('/').next() == Some(typed_lower.as_str());
-    let at = lower.iter().position(is_city).or_else(|| {
+    let city = lower.iter().position(is_city);
+    if city.is_none() && is_abbreviation(typed) {
+        return ScheduleError::ZoneAbbreviation(typed.to_owned());
+    }
+    let at = city.or_else(|| {
         let nearest = nearest(&typed_lower, lower.iter().map(String::as_str))?;
         lower.iter().position(|name| name == nearest)
     });
     ScheduleError::UnknownZone { name: typed.to_owned(), nearest: at.map(|at| known[at].clone()) }
+}
+
+/// `PST`, `CEST`: two to five capital letters, several of which mean different offsets in different countries.
+fn is_abbreviation(typed: &str) -> bool {
+    (2..=5).contains(&typed.len()) && typed.bytes().all(|byte| byte.is_ascii_uppercase())
+        || ABBREVIATIONS.iter().any(|(name, _)| name.eq_ignore_ascii_case(typed))
+}
+
+/// Common abbreviations, each with a zone in which it is used.
+const ABBREVIATIONS: [(&str, &str); 20] = [
+    ("PST", "America/Los_Angeles"),
+    ("PDT", "America/Los_Angeles"),
+    ("PT", "America/Los_Angeles"),
+    ("MDT", "America/Denver"),
+    ("MT", "America/Denver"),
+    ("CST", "America/Chicago"),
+    ("CDT", "America/Chicago"),
+    ("CT", "America/Chicago"),
+    ("EDT", "America/New_York"),
+    ("ET", "America/New_York"),
+    ("BST", "Europe/London"),
+    ("IST", "Asia/Kolkata"),
+    ("CEST", "Europe/Berlin"),
+    ("EEST", "Europe/Athens"),
+    ("MSK", "Europe/Moscow"),
+    ("JST", "Asia/Tokyo"),
+    ("KST", "Asia/Seoul"),
+    ("AEST", "Australia/Sydney"),
+    ("AEDT", "Australia/Sydney"),
+    ("NZST", "Pacific/Auckland"),
+];
+
+fn example_of(abbreviation: &str) -> &'static str {
+    let known = ABBREVIATIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(abbreviation));
+    known.map_or("Europe/Berlin", |(_, zone)| *zone)
 }
 
 /// Refuses fields that make no sense for a recurring job.
@@ -78,6 +119,21 @@ mod tests {
                 ScheduleError::UnknownZone { name: typed.to_owned(), nearest },
                 "{typed}"
             );
+        }
+    }
+
+    #[test]
+    fn an_abbreviation_gets_no_guess() {
+        let known = ["EST", "Europe/Berlin", "America/Los_Angeles"].map(str::to_owned);
+        for (typed, example) in [
+            ("PST", "America/Los_Angeles"),
+            ("pst", "America/Los_Angeles"),
+            ("IST", "Asia/Kolkata"),
+            ("CEST", "Europe/Berlin"),
+            ("XYZ", "Europe/Berlin"),
+        ] {
+            let expected = format!("`{typed}` is an abbreviation; zones have names such as {example}");
+            assert_eq!(unknown_zone(typed, &known).to_string(), expected);
         }
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use crate::schedule::*;
+use crate::values::clock::{Clock, TimeFormat};
 
 fn zone(name: &str) -> TimeZone {
     TimeZoneDatabase::bundled().get(name).expect("known zone")
@@ -31,7 +32,8 @@ fn shown(when: &When, from: &str, count: usize) -> Vec<String> {
     let from = Timestamp::from_millis(at(from).as_millis() - 1);
     let first = when.next_after(from, from);
     let all = std::iter::successors(first, |last| when.next_after(from, *last));
-    all.take(count).map(|moment| when.shown(moment)).collect()
+    let clock = Clock::new(from, TimeFormat::Short(TimeZone::UTC));
+    all.take(count).map(|moment| when.shown(moment, &clock)).collect()
 }
 
 fn schedule(when: When, created_at: &str) -> Schedule {
@@ -50,6 +52,15 @@ fn schedule(when: When, created_at: &str) -> Schedule {
         skipped_at: None,
         paused: None,
     }
+}
+
+#[test]
+fn a_resumed_single_run_comes_again_only_if_its_time_was_changed() {
+    let now = at("2026-11-16T12:00:00Z");
+    let (earlier, later) = (at("2026-11-16T03:00:00Z"), at("2026-11-17T03:00:00Z"));
+    let fired = Schedule { last_at: Some(earlier), ..schedule(When::At(earlier), "2026-11-16T00:00:00Z") };
+    assert_eq!(fired.resumed_at(now), None);
+    assert_eq!(Schedule { when: When::At(later), ..fired }.resumed_at(now), Some(later));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 
 use super::cron::{CronError, CronExpression};
+use crate::values::clock::Clock;
 use crate::values::span::format_span;
 use crate::values::timestamp::Timestamp;
 
@@ -132,14 +133,19 @@ impl When {
         }
     }
 
-    /// A time in the schedule's zone, as it is shown to people.
-    pub fn shown(&self, at: Timestamp) -> String {
-        let Self::Cron { zone, .. } = self else {
-            return at.to_string();
-        };
-        match jiff::Timestamp::from_millisecond(at.as_millis()) {
-            Ok(moment) => moment.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string(),
-            Err(_) => at.to_string(),
+    /// A time as it is shown to people: that of a cron expression in its own zone.
+    pub fn shown(&self, at: Timestamp, clock: &Clock) -> String {
+        match self {
+            Self::Cron { zone, .. } => clock.time_in(at, zone),
+            Self::Every(_) | Self::At(_) => clock.time(at),
+        }
+    }
+
+    /// As its `Display`, for people.
+    pub fn in_short(&self, clock: &Clock) -> String {
+        match self {
+            Self::At(at) => format!("at {}", clock.time(*at)),
+            Self::Cron { .. } | Self::Every(_) => self.to_string(),
         }
     }
 }

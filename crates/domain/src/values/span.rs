@@ -73,21 +73,33 @@ pub fn format_seconds(span: Duration) -> String {
     format_span(Duration::from_secs(span.as_secs()))
 }
 
-/// A duration as its two largest units: `3h20m`, `45s`.
+/// A duration as its two largest units, rounded: `3h20m`, `45s`.
 pub fn rough_span(span: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
-    let seconds = span.as_secs();
-    if seconds == 0 {
-        return format!("{}ms", span.subsec_millis());
+    /// From here on, a duration rounds to a whole second.
+    const NEARLY_A_SECOND: u128 = 950;
+    if span.as_millis() < NEARLY_A_SECOND {
+        return format!("{}ms", span.as_millis());
     }
-    let largest = UNITS.iter().position(|(length, _)| seconds >= *length).unwrap_or(3);
-    let (length, unit) = UNITS[largest];
-    let whole = format!("{}{unit}", seconds / length);
-    match UNITS.get(largest + 1) {
-        Some((smaller, name)) if seconds / length < 10 && seconds % length >= *smaller => {
-            format!("{whole}{}{name}", seconds % length / smaller)
+    let mut seconds = (span + Duration::from_millis(500)).as_secs().max(1);
+    // Rounding may reach the next larger unit, whose rounding then applies: 59m59s are 1h.
+    loop {
+        let largest = UNITS.iter().position(|(length, _)| seconds >= *length).unwrap_or(3);
+        let (length, unit) = UNITS[largest];
+        let smaller = UNITS.get(largest + 1).filter(|_| seconds / length < 10);
+        let step = smaller.map_or(length, |(smaller, _)| *smaller);
+        let rounded = (seconds + step / 2) / step * step;
+        if rounded != seconds {
+            seconds = rounded;
+            continue;
         }
-        _ => whole,
+        let whole = format!("{}{unit}", seconds / length);
+        return match smaller {
+            Some((smaller, name)) if !seconds.is_multiple_of(length) => {
+                format!("{whole}{}{name}", seconds % length / smaller)
+            }
+            Some(_) | None => whole,
+        };
     }
 }
 
@@ -158,17 +170,29 @@ mod tests {
     }
 
     #[test]
-    fn durations_have_at_most_two_units() {
-        for (seconds, text) in [
+    fn durations_have_at_most_two_units_and_are_rounded() {
+        for (millis, text) in [
             (0, "0ms"),
-            (5, "5s"),
-            (90, "1m30s"),
-            (720, "12m"),
-            (12_000, "3h20m"),
-            (180_000, "2d2h"),
-            (864_000, "10d"),
+            (949, "949ms"),
+            (950, "1s"),
+            (1_499, "1s"),
+            (1_990, "2s"),
+            (5_000, "5s"),
+            (90_000, "1m30s"),
+            (599_600, "10m"),
+            (720_000, "12m"),
+            (749_000, "12m"),
+            (751_000, "13m"),
+            (899_980, "15m"),
+            (3_569_000, "59m"),
+            (3_599_980, "1h"),
+            (12_000_000, "3h20m"),
+            (86_370_000, "1d"),
+            (180_000_000, "2d2h"),
+            (863_000_000, "10d"),
+            (864_000_000, "10d"),
         ] {
-            assert_eq!(rough_span(Duration::from_secs(seconds)), text);
+            assert_eq!(rough_span(Duration::from_millis(millis)), text);
         }
     }
 }

@@ -6,11 +6,11 @@ use super::{Diagnosis, Finding};
 use crate::error::chain;
 use crate::status::{Problem, status};
 use domain::settings::{SettingKey, Settings};
+use domain::values::clock::TimeFormat;
 use store::Store;
 
-pub(super) fn check(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path, settings: &Settings) {
-    diagnosis.add(check_settings(settings));
-    match status(store, home) {
+pub(super) fn check_problems(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path, format: &TimeFormat) {
+    match status(store, home, format) {
         Ok(status) => {
             // The check of the filesystem covers that one. The messages of all others contain the advice.
             let others = status.problems.into_iter().filter(|problem| problem.code != Problem::LOW_SPACE);
@@ -25,11 +25,11 @@ pub(super) fn check(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path, s
 }
 
 /// Each value was parsed already. Setting one of them to its own value checks that they are consistent.
-fn check_settings(settings: &Settings) -> Finding {
+pub(super) fn check_settings(diagnosis: &mut Diagnosis, settings: &Settings) {
     let lease = settings.get(SettingKey::Lease);
-    match settings.clone().set(SettingKey::Lease, &lease) {
+    diagnosis.add(match settings.clone().set(SettingKey::Lease, &lease) {
         Ok(()) => Finding::ok("settings", "every value is valid"),
         Err(error) => Finding::error("settings", chain(&error))
             .advise("change one of these settings with `queuectl config set`"),
-    }
+    });
 }

@@ -5,6 +5,7 @@ use crate::worker::live::live_workers;
 use domain::explain;
 use domain::explain::{Explanation, Facts, WorkerFacts};
 use domain::job::Job;
+use domain::values::clock::TimeFormat;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use store::{ServedJobs, Store, Worker, WorkerState};
@@ -17,13 +18,14 @@ pub struct JobExplanation {
     pub explanation: Explanation,
 }
 
-pub fn explain(store: &dyn Store, id: &JobId) -> Result<JobExplanation, OpError> {
+/// The sentences show times in this format.
+pub fn explain(store: &dyn Store, id: &JobId, format: &TimeFormat) -> Result<JobExplanation, OpError> {
     let mut facts = store.explain_facts(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     add_workers(&mut facts, &live_workers(store)?);
     for found in store.unkillable()?.into_iter().filter(|found| found.lease.job == *id && found.is_alive()) {
         facts.unkillable.push((found.pid, found.why));
     }
-    let explanation = explain::explain(&facts);
+    let explanation = explain::explain(&facts, format);
     Ok(JobExplanation { job: facts.job, now: facts.now, explanation })
 }
 

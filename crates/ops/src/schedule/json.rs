@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::json::json_object;
 use domain::job::spec::JobSpec;
 use domain::schedule::{NEXT_RUNS, OnMissed, Run, Schedule, When};
+use domain::values::clock::{Clock, TimeFormat};
 
 json_object! {
     /// `time_zone` is null unless the kind is cron, and `missed_limit` unless `on_missed` is `all`.
@@ -14,7 +15,7 @@ json_object! {
         kind: schedule.when.kind(),
         expression: schedule.when.expression(),
         time_zone: schedule.when.zone_name(),
-        description: description(&schedule.when),
+        description: description(&schedule.when, &Clock::new(schedule.created_at, TimeFormat::Full)),
         on_missed: schedule.policy.on_missed,
         missed_limit: (schedule.policy.on_missed == OnMissed::All).then_some(schedule.policy.missed_limit),
         on_overlap: schedule.policy.on_overlap,
@@ -34,10 +35,10 @@ json_object! {
 }
 
 /// The times in words.
-pub fn description(when: &When) -> String {
+pub fn description(when: &When, clock: &Clock) -> String {
     match when {
         When::Cron { line, .. } => line.in_words(),
-        When::Every(_) | When::At(_) => when.to_string(),
+        When::Every(_) | When::At(_) => when.in_short(clock),
     }
 }
 

@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use domain::schedule::MAX_UNFINISHED_RUNS;
 use domain::values::span::format_seconds;
-use domain::values::timestamp::Timestamp;
 
 /// The hint if no worker is running.
 pub const HOW_TO_START_A_WORKER: &str = "start one with `queuectl worker start`";
@@ -123,7 +122,20 @@ impl Problem {
         Self::new("dlq_growing", format!("{jobs}{more} died in the last hour; {advice}"))
     }
 
-    pub(super) fn schedule_missed(schedule: &str, at: Timestamp) -> Self {
+    pub(super) fn schedule_paused(schedule: &str, by: &str, reason: Option<&str>) -> Self {
+        let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+        let advice = format!("resume it with `queuectl schedule resume {schedule}`");
+        Self::new("schedule_paused", format!("schedule {schedule} was paused by {by}{reason}; {advice}"))
+    }
+
+    pub(super) fn schedule_no_worker(active: u64) -> Self {
+        let are = if active == 1 { "is" } else { "are" };
+        let schedules = counted(active, "schedule");
+        let message = format!("{schedules} {are} active and no worker is running; {HOW_TO_START_A_WORKER}");
+        Self::new("schedule_no_worker", message)
+    }
+
+    pub(super) fn schedule_missed(schedule: &str, at: &str) -> Self {
         let message = format!(
             "schedule {schedule} missed its run at {at} because no worker was running; \
              see `queuectl schedule show {schedule}`"
@@ -132,7 +144,7 @@ impl Problem {
     }
 
     /// Too many of its runs are unfinished.
-    pub(super) fn schedule_full(schedule: &str, at: Timestamp) -> Self {
+    pub(super) fn schedule_full(schedule: &str, at: &str) -> Self {
         let message = format!(
             "schedule {schedule} skipped its run at {at} because {MAX_UNFINISHED_RUNS} earlier runs are unfinished; \
              see `queuectl schedule show {schedule}`"
@@ -265,15 +277,25 @@ mod tests {
                 "200 jobs or more died in the last hour; `queuectl dlq list --group` shows the causes",
             ),
             (
-                Problem::schedule_missed("nightly", Timestamp::EPOCH),
+                Problem::schedule_paused("nightly", "ada", Some("full")),
+                "schedule_paused",
+                "schedule nightly was paused by ada (full); resume it with `queuectl schedule resume nightly`",
+            ),
+            (
+                Problem::schedule_no_worker(1),
+                "schedule_no_worker",
+                "1 schedule is active and no worker is running; start one with `queuectl worker start`",
+            ),
+            (
+                Problem::schedule_missed("nightly", "Mon 03:00"),
                 "schedule_missed",
-                "schedule nightly missed its run at 1970-01-01T00:00:00.000Z because no worker was running; \
+                "schedule nightly missed its run at Mon 03:00 because no worker was running; \
                  see `queuectl schedule show nightly`",
             ),
             (
-                Problem::schedule_full("poll", Timestamp::EPOCH),
+                Problem::schedule_full("poll", "15:24:09"),
                 "schedule_full",
-                "schedule poll skipped its run at 1970-01-01T00:00:00.000Z because 100 earlier runs are unfinished; \
+                "schedule poll skipped its run at 15:24:09 because 100 earlier runs are unfinished; \
                  see `queuectl schedule show poll`",
             ),
             (

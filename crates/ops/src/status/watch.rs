@@ -8,6 +8,7 @@ use super::{Status, status};
 use crate::OpError;
 use domain::job::Job;
 use domain::job::life::StateName;
+use domain::values::clock::TimeFormat;
 use domain::values::timestamp::Timestamp;
 use store::{JobFilter, Page, Phase, Store, StoreError, Worker};
 
@@ -22,6 +23,7 @@ const NEXT_RETRIES: usize = 5;
 pub struct Watch<'s> {
     store: &'s dyn Store,
     home: &'s Path,
+    format: TimeFormat,
     throughput: Throughput,
 }
 
@@ -41,13 +43,13 @@ pub struct Snapshot {
 }
 
 impl<'s> Watch<'s> {
-    pub fn new(store: &'s dyn Store, home: &'s Path) -> Self {
-        Self { store, home, throughput: Throughput::default() }
+    pub fn new(store: &'s dyn Store, home: &'s Path, format: TimeFormat) -> Self {
+        Self { store, home, format, throughput: Throughput::default() }
     }
 
     /// Takes a snapshot. `elapsed` is the time since watching began.
     pub fn snapshot(&mut self, elapsed: Duration) -> Result<Snapshot, OpError> {
-        let status = status(self.store, self.home)?;
+        let status = status(self.store, self.home, &self.format)?;
         self.throughput.take(elapsed, &status.queues);
         Ok(Snapshot {
             at: self.store.now()?,

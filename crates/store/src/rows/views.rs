@@ -10,3 +10,4 @@ pub(crate) mod job_query;
 pub(crate) mod list;
 pub(crate) mod orders;
 pub(crate) mod recent_problems;
+pub(crate) mod upcoming;

@@ -35,16 +35,30 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    pub(crate) fn start(mut command: Command, columns: u16, rows: u16) -> Self {
+    /// No echo: typed text could appear in the middle of the program's output.
+    pub(crate) fn start(command: Command, columns: u16, rows: u16) -> Self {
+        Self::open(command, columns, rows, false)
+    }
+
+    /// As a terminal is by default.
+    pub(crate) fn with_echo(command: Command, columns: u16, rows: u16) -> Self {
+        Self::open(command, columns, rows, true)
+    }
+
+    /// The modes that the program has set.
+    pub(crate) fn modes(&self) -> LocalModes {
+        tcgetattr(&self.master).expect("its modes are known").local_modes
+    }
+
+    fn open(mut command: Command, columns: u16, rows: u16, has_echo: bool) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
             .expect("a pseudo-terminal");
         grantpt(&master).expect("it is ours");
         unlockpt(&master).expect("it is unlocked");
         let master = File::from(master);
         set_size(&master, columns, rows);
-        // No echo: typed text could appear in the middle of the program's output.
         let mut modes = tcgetattr(&master).expect("its modes are known");
-        modes.local_modes.remove(LocalModes::ECHO);
+        modes.local_modes.set(LocalModes::ECHO, has_echo);
         tcsetattr(&master, OptionalActions::Now, &modes).expect("its modes are set");
         let name =
             ptsname(&master, Vec::new()).expect("it has a name").into_string().expect("its name is text");

@@ -60,6 +60,8 @@ fn every_manual_change_is_recorded() {
         (&["queue", "pause", "q", "--reason", "r"], "pause", Some("q")),
         (&["queue", "resume", "q"], "resume", Some("q")),
         (&["schedule", "add", "s", "--every", "1h", "--", "true"], "schedule_add", Some("s")),
+        (&["schedule", "edit", "s", "--every", "2h"], "schedule_edit", Some("s")),
+        (&["schedule", "edit", "s", "--every", "2h"], "", None),
         (&["schedule", "pause", "s"], "schedule_pause", Some("s")),
         (&["schedule", "resume", "s"], "schedule_resume", Some("s")),
         (&["schedule", "run", "s"], "schedule_run", Some("s")),

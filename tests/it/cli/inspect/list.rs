@@ -73,7 +73,7 @@ fn the_table_lists_the_newest_first() {
     let ran = home.run(["list"]).ok();
     let lines = ran.lines();
     assert_eq!(lines[0], "ID     STATE    QUEUE    PRIO  TRIES  WHEN      COMMAND");
-    assert_eq!(lines[1], "b      pending  mail       10    0/4  in 2h59m  true");
+    assert_eq!(lines[1], "b      pending  mail       10    0/4  in 3h     true");
     assert!(lines[2].starts_with("first  pending  default     0    0/4  "), "{}", lines[2]);
     assert!(lines[2].ends_with("  echo 'hello world'"), "{}", lines[2]);
     home.run(["worker", "run", "-q", "--until-empty"]).ok();

@@ -148,7 +148,7 @@ fn the_start_of_the_next_attempt_is_shown() {
     let lease = worker.claim_job("a");
     worker.settle_captured(lease, FAILURE, CapturedOutput::default());
     let mut following = FollowProcess::new(&home, &[]);
-    following.wait_for_note("attempt 1 ended: exit code 1; the next one starts in 4m");
+    following.wait_for_note("attempt 1 ended: exit code 1; the next one starts in 5m");
     home.run(["cancel", "a"]).ok();
     let (status, notes) = following.ends();
     assert_eq!(status.code(), Some(0));

@@ -204,7 +204,7 @@ fn a_verb_that_changes_takes_the_latest_job_only_on_a_terminal() {
     answer(&["cancel"], "y\n");
     assert_eq!(home.state_of("latest"), "cancelled");
     assert!(answer(&["retry"], "").screen.contains("Job latest is pending again"));
-    let empty = Home::new();
+    let empty = Home::with_queue();
     empty.run(["list"]).ok();
     empty.run(["show"]).fails(3).says("there are no jobs").says("queuectl enqueue echo hi");
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use store::{Pause, ServedJobs};
 
 use crate::cli::harness::Home;
+use crate::cli::harness::pseudo_terminal::on_terminal;
 use crate::cli::harness::test_worker::TestWorker;
 
 #[test]
@@ -77,6 +78,41 @@ fn status_prints_a_table_of_the_states() {
          ! 2 jobs wait, but no worker is running; start one with `queuectl worker start`\n",
     );
     home.run(["status", "-q"]).ok().prints("");
+}
+
+#[test]
+fn a_check_prints_only_problems_and_says_by_its_exit_code_whether_there_are_any() {
+    let home = Home::with_jobs(&["a"]);
+    let message = "1 job waits, but no worker is running; start one with `queuectl worker start`";
+    let fails = |args: &[&str]| {
+        let ran = home.run(["status", "--check"].iter().chain(args)).says_nothing();
+        assert_eq!(ran.status.code(), Some(1), "{ran}");
+        ran
+    };
+    fails(&[]).prints(&format!("! {message}\n"));
+    fails(&["-q"]).prints("");
+    assert_eq!(fails(&["--json"]).json(), json!([{"problem": "no_worker", "message": message}]));
+    home.run(["remove", "a"]).ok();
+    home.run(["status", "--check"]).ok().prints("").says_nothing();
+    home.run(["status", "--check", "--json"]).ok().prints("[]\n").says_nothing();
+    home.run(["status", "--check", "--watch"]).fails(2).prints("");
+    let seen = on_terminal(home.call(["status", "--check", "--color", "never"]).into_command(), 100, "");
+    assert_eq!((seen.screen.as_str(), seen.code), ("no problems\n", Some(0)));
+}
+
+#[test]
+fn schedules_that_fire_nothing_are_problems() {
+    let home = Home::new();
+    home.run(["schedule", "add", "-q", "s", "--cron", "@daily", "--", "true"]).ok();
+    let message = "1 schedule is active and no worker is running; start one with `queuectl worker start`";
+    assert_eq!(problems(&home), json!([{"problem": "schedule_no_worker", "message": message}]));
+    home.call(["schedule", "pause", "-q", "s", "--reason", "the disk is full"]).env("USER", "ada").run().ok();
+    let message =
+        "schedule s was paused by ada (the disk is full); resume it with `queuectl schedule resume s`";
+    assert_eq!(problems(&home), json!([{"problem": "schedule_paused", "message": message}]));
+    home.run(["schedule", "resume", "-q", "s"]).ok();
+    let _worker = TestWorker::new(&home, "w1");
+    assert_eq!(problems(&home), json!([]));
 }
 
 fn problems(home: &Home) -> Value {
@@ -185,6 +221,8 @@ fn a_schedule_that_missed_its_time_is_a_problem_for_a_day() {
             .expect("the statement is right");
     }
     let messages = messages(&home);
+    assert!(messages[0].starts_with("schedule_no_worker: 4 schedules are active"), "{messages:?}");
+    let messages = &messages[1..];
     assert_eq!(messages.len(), 3, "{messages:?}");
     assert!(messages[2].starts_with("schedule_missed: schedule overdue missed its run"), "{messages:?}");
     assert!(messages[0].starts_with("schedule_missed: schedule never-run missed its run at "));

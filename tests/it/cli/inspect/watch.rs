@@ -5,6 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 
 use domain::job::outcome::Outcome;
 use rustix::process::Signal;
+use rustix::termios::LocalModes;
 use serde_json::{Value, json};
 
 use crate::cli::harness::Home;
@@ -25,6 +26,12 @@ fn watch(home: &Home, more: &[&str]) -> Background {
 fn watch_on_terminal(home: &Home, more: &[&str]) -> Terminal {
     let args = WATCH.iter().chain(&["--color", "never"]).chain(more);
     Terminal::start(home.call(args).interruptible().into_command(), 100, 30)
+}
+
+/// The terminal that a shell leaves to a program.
+fn watch_with_echo(home: &Home) -> Terminal {
+    let args = WATCH.iter().chain(&["--color", "never"]);
+    Terminal::with_echo(home.call(args).interruptible().into_command(), 100, 30)
 }
 
 /// Jobs whose backoff is longer than any test takes.
@@ -136,7 +143,7 @@ fn a_terminal_is_redrawn_and_restored() {
     let mut terminal = watch_on_terminal(&home, &[]);
     terminal.wait_until(|screen| has_line(screen, "! 2 jobs wait, but no worker is running"));
     let worker = TestWorker::new(&home, "w1");
-    terminal.wait_until(|screen| has_line(screen, "w1      running      0/1"));
+    terminal.wait_until(|screen| has_line(screen, "w1      idle       0/1"));
     assert!(!has_line(&terminal.screen(), "!"), "nothing is wrong any more: {:?}", frame(&terminal.screen()));
 
     let lease = worker.claim_job("a");
@@ -152,6 +159,34 @@ fn a_terminal_is_redrawn_and_restored() {
     assert_eq!(seen.code, Some(0));
     assert!(seen.screen.starts_with(ENTER) && seen.screen.ends_with(LEAVE), "{:?}", seen.screen);
     assert_eq!(seen.screen.matches(ENTER).count(), 1);
+}
+
+#[test]
+fn q_ends_watching_and_keys_are_not_echoed() {
+    let home = Home::with_queue();
+    let mut terminal = watch_with_echo(&home);
+    terminal.wait_until(|screen| screen.contains("every 100ms, q quits") && has_line(screen, "THROUGHPUT"));
+    assert!(!terminal.modes().contains(LocalModes::ECHO));
+    terminal.type_in("xyz");
+    let before = terminal.screen().matches(TO_THE_TOP).count();
+    terminal.wait_until(|screen| screen.matches(TO_THE_TOP).count() > before + 2);
+    assert!(!terminal.screen().contains("xyz"));
+    terminal.type_in("q");
+    terminal.wait_until(|screen| screen.ends_with(LEAVE));
+    assert!(terminal.modes().contains(LocalModes::ECHO | LocalModes::ICANON), "the modes are restored");
+    assert_eq!(terminal.end().code, Some(0));
+}
+
+#[test]
+fn a_signal_restores_the_modes_of_the_terminal() {
+    let home = Home::with_queue();
+    for signal in [Signal::INT, Signal::TERM, Signal::TSTP] {
+        let mut terminal = watch_with_echo(&home);
+        terminal.wait_until(|screen| has_line(screen, "THROUGHPUT"));
+        terminal.signal(signal);
+        terminal.wait_until(|screen| screen.ends_with(LEAVE));
+        assert!(terminal.modes().contains(LocalModes::ECHO | LocalModes::ICANON), "{signal:?}");
+    }
 }
 
 #[test]

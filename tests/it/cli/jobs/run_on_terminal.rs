@@ -79,7 +79,7 @@ fn the_wait_for_a_slot_is_shown_and_cleared() {
 fn a_scheduled_job_is_waited_for() {
     let home = WorkingHome::new();
     let mut terminal = start(&home, &["--delay", "1h", "--", "true"]);
-    terminal.wait_until(|screen| screen.contains("\r\u{1b}[Kstarts in 59m"));
+    terminal.wait_until(|screen| screen.contains("\r\u{1b}[Kstarts in 1h"));
     press_ctrl_c(&mut terminal);
     terminal.type_in("c\n");
     let seen = terminal.end();

@@ -104,11 +104,15 @@ fn list_shows_the_next_and_the_last_run() {
     let columns =
         |line: &str| line.split("  ").map(str::trim).filter(|c| !c.is_empty()).map(str::to_owned).collect();
     let rows: Vec<Vec<String>> = lines.iter().map(|line| columns(line)).collect();
-    assert_eq!(rows[0], ["NAME", "WHEN", "ZONE", "NEXT", "LAST", "PAUSED"]);
+    assert_eq!(rows[0], ["NAME", "WHEN", "ZONE", "NEXT", "LAST", "COMMAND"]);
     assert_eq!(rows[1][..3], ["a", "every 700d", "-"]);
-    assert!(rows[1][3].starts_with("in 6") && rows[1][4].starts_with("cancelled "), "{ran}");
-    assert_eq!(rows[2][..5], ["b", "every 1h", "-", "-", "-"]);
-    assert!(rows[2][5].ends_with("no\\u{1b}[31m disk"), "{ran}");
+    assert!(rows[1][3].contains("Z (in 700d)") && rows[1][4].starts_with("cancelled "), "{ran}");
+    assert_eq!(rows[2][..3], ["b", "every 1h", "-"]);
+    assert!(rows[2][3].starts_with("paused ") && rows[2][3].ends_with("(no\\u{1b}[31m disk)"), "{ran}");
+    assert_eq!(
+        (rows[1][5].as_str(), &rows[2][4..]),
+        ("echo 'a b'", &["-".to_owned(), "echo 'a b'".to_owned()][..])
+    );
     let json = home.run(["schedule", "list", "--json"]).ok().json();
     assert_eq!(json[0]["last_run"]["id"], json!(id));
     assert_eq!(
@@ -180,12 +184,18 @@ fn fault_12_an_invalid_schedule_is_refused() {
         (&["--cron", "@daily", "--tz", "Europe/Berln"], "did you mean `Europe/Berlin`?"),
         (&["--cron", "@daily", "--tz", "Mars/Phobos"], "unknown time zone `Mars/Phobos`"),
         (&["--at", "2020-01-01T00:00:00Z"], "`2020-01-01T00:00:00.000Z` is in the past"),
-        (&["--at", "tomorrow"], "tomorrow"),
+        (&["--at", "someday"], "write 03:00, \"tomorrow 3am\" or \"2027-01-01 10:00\""),
+        (&["--at", "2020-01-01 10:00"], "is in the past"),
+        (&["--at", "2099-01-01T00:00:00Z", "--tz", "UTC"], "which has its own offset"),
+        (
+            &["--cron", "@daily", "--tz", "PST"],
+            "`PST` is an abbreviation; zones have names such as America/Los_Angeles",
+        ),
         (&["--every", "999ms"], "a period of 999ms is too short"),
         (&["--every", "0"], "is too short"),
         (&["--every", "-5"], "negative"),
         (&["--every", "soon"], "soon"),
-        (&["--every", "5m", "--tz", "UTC"], "--cron"),
+        (&["--every", "5m", "--tz", "UTC"], "--tz"),
         (&["--every", "5m", "--at", "2099-01-01T00:00:00Z"], "cannot be used with"),
         (&[], "required"),
         (&["--every", "5m", "--on-missed", "never"], "expected skip, once or all"),

@@ -64,6 +64,9 @@ fn a_value_is_shown_in_its_canonical_form() {
         ("shutdown-grace", "0", "0s"),
         ("limits", "{\"memory\":\"1024M\",\"nice\":5}", "memory=1G,nice=5"),
         ("limits", "none", "none"),
+        ("retain-completed", "forever", "never"),
+        ("job-timeout", "never", "none"),
+        ("shutdown-grace", "off", "never"),
         ("backoff-strategy", "linear", "linear"),
     ] {
         assert_eq!(
@@ -89,7 +92,9 @@ fn invalid_values_are_refused_with_the_valid_ones() {
         ("backoff-jitter", "2", "jitter"),
         ("retry-delay", "soon", "not a valid duration"),
         ("retry-delay", "-5s", "must not be negative"),
-        ("job-timeout", "0", "greater than 0"),
+        ("job-timeout", "0", "greater than 0, or `none`"),
+        ("job-timeout", "soon", "must be a duration or `none`"),
+        ("retain-logs", "soon", "must be a duration or `never`"),
         ("heartbeat-interval", "0", "greater than 0"),
         ("lease", "1s", "shorter than 3 heartbeats"),
         ("heartbeat-interval", "11s", "shorter than 3 heartbeats"),
@@ -132,9 +137,37 @@ fn unknown_keys_are_refused_and_the_nearest_is_offered() {
 }
 
 #[test]
+fn names_of_other_programs_are_answered_with_the_setting_to_use() {
+    let home = Home::new();
+    for (typed, instead) in [
+        ("poll-interval", "hint: there is nothing to set"),
+        ("timeout", "use job_timeout"),
+        ("lease-seconds", "use lease"),
+        ("base-backoff", "use retry_delay"),
+        ("max_attempts", "use max_retries"),
+        ("workers", "`queuectl worker start --count N`"),
+    ] {
+        home.run(["config", "set", typed, "5"])
+            .fails(2)
+            .says(&format!("error: unknown setting `{typed}`"))
+            .says(instead);
+    }
+}
+
+#[test]
+fn without_a_key_all_settings_are_listed_with_their_meaning() {
+    let home = Home::with_queue();
+    let listed = home.run(["config", "list"]).ok().says_nothing();
+    assert!(listed.lines()[0].ends_with("MEANING"), "{listed}");
+    assert!(listed.lines()[1..].iter().all(|line| line.split_whitespace().count() > 6), "{listed}");
+    for args in [["config"].as_slice(), &["config", "show"], &["config", "get"]] {
+        home.run(args).ok().prints(&listed.stdout);
+    }
+}
+
+#[test]
 fn a_missing_argument_is_named() {
     let home = Home::new();
-    home.run(["config", "get"]).fails(2).says("<KEY>");
     home.run(["config", "set", "lease"]).fails(2).says("<VALUE>");
 }
 

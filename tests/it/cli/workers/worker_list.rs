@@ -40,7 +40,7 @@ fn list_prints_one_row_per_worker_oldest_first() {
     let expected = [
         ("WORKER  STATE    RUNNING   PID  STARTED ", " HEARTBEAT  QUEUES"),
         ("w1      running      1/1  4242  ", " all"),
-        ("w2      running      0/1  4242  ", " all"),
+        ("w2      idle         0/1  4242  ", " all"),
     ];
     assert_eq!(ran.lines().len(), expected.len(), "{ran}");
     for (line, (begins, ends)) in ran.lines().iter().zip(expected) {

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::flags::handle::resolve_id_to_show;
 use crate::flags::whole_number::whole_number;
 use crate::render::text::{printable, wrap};
+use domain::values::clock::Clock;
 use domain::values::name::JobId;
 use domain::values::span::parse_span;
 use ops::events::{after, latest};
@@ -81,15 +82,16 @@ fn follow(context: &Context, store: &dyn Store, job: Option<&JobId>, mut last: u
 }
 
 fn print(context: &Context, events: &[Event]) -> Result<(), Failure> {
-    if context.quiet {
+    if context.quiet || events.is_empty() {
         return Ok(());
     }
+    let clock = context.clock(context.store()?.now()?);
     let mut out = context.out();
     for event in events {
         if context.json {
             write_json_line(&mut out, event)?;
         } else {
-            lines(event, context).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            lines(event, context, &clock).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
     }
     Ok(out.flush()?)
@@ -98,22 +100,18 @@ fn print(context: &Context, events: &[Event]) -> Result<(), Failure> {
 /// Most names fit into this width. Lines are printed one by one, so the widest name is not known.
 const WIDTH_OF_BY: usize = 10;
 const WIDTH_OF_WHAT: usize = 16;
-/// The length of a time to the second.
-const SECONDS: usize = "2026-01-31T09:30:00".len();
+/// The length of the longest short time.
+const WIDTH_OF_TIME: usize = "2026-01-31 09:30".len();
 
 /// Details that do not fit on the line are indented below it.
 const INDENT: &str = "    ";
 
-/// `2026-01-31T09:30:00.000Z  cancel            ada         job1  detail`; on a terminal, times are to the second, and
-/// details that do not fit are on the following lines.
-fn lines(event: &Event, context: &Context) -> Vec<String> {
+/// `2026-01-31T09:30:00.000Z  cancel            ada         job1  detail`; on a terminal, times are short, and details
+/// that do not fit are on the following lines.
+fn lines(event: &Event, context: &Context, clock: &Clock) -> Vec<String> {
     let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-    let at = event.at.to_string();
-    let at = if context.stdout_is_terminal {
-        at.get(..SECONDS).map_or(at.clone(), |at| format!("{at}Z"))
-    } else {
-        at
-    };
+    let at = clock.time(event.at);
+    let at = if context.stdout_is_terminal { format!("{at:WIDTH_OF_TIME$}") } else { at };
     let (by, what) = (printable(&event.by), event.event.replace('_', " "));
     let what = printable(&what);
     let job = event.job.as_ref().map(JobId::as_str);

@@ -23,7 +23,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
-    let explained = explain(store, &resolve_or_latest(context, args.id.as_deref())?)?;
+    let id = resolve_or_latest(context, args.id.as_deref())?;
+    let explained = explain(store, &id, &context.time_format())?;
     let width = context.width();
     context.print(&ExplanationJson::from(&explained), |out| write(out, &explained, width))
 }

@@ -72,7 +72,7 @@ pub(crate) fn show_page(
     if let (true, true, Some(nothing)) = (jobs.is_empty(), args.shape.is_table(context), nothing) {
         context.hint(nothing)?;
     }
-    list_format::print(context, &args.shape, &mut jobs, store.now()?)?;
+    list_format::print(context, &args.shape, &mut jobs, &context.clock(store.now()?))?;
     match (jobs.rest(), args.shape.sort) {
         ((true, Some(last)), None) => context.hint(&format!("there are more; continue with --after {last}")),
         ((true, _), Some(_)) => context.hint("there are more; use a larger --limit to see them"),

@@ -8,14 +8,14 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::handle::resolve_or_latest;
 use crate::render::table::{Cell, Table};
-use crate::render::text::{moment, printable, rough, state_style};
+use crate::render::text::{printable, rough, state_style};
 use domain::job::life::State;
 use domain::job::outcome::Outcome;
 use domain::job::unique::UniqueFor;
 use domain::job::{Attempt, Job, JobRecord};
+use domain::values::clock::Clock;
 use domain::values::name::JobId;
 use domain::values::span::format_span;
-use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::json::RecordJson;
 use store::Store;
@@ -36,41 +36,41 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 
 pub(crate) fn show(context: &Context, store: &dyn Store, id: &JobId) -> Result<(), Failure> {
     let record = store.record(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
-    let now = store.now()?;
+    let clock = &context.clock(store.now()?);
     context.print(&RecordJson::from(&record), |out| {
-        write_facts(out, &record, now)?;
-        write_history(out, &record, now, context.width())?;
-        write_events(out, &record, now, context.width())
+        write_facts(out, &record, clock)?;
+        write_history(out, &record, clock, context.width())?;
+        write_events(out, &record, clock, context.width())
     })
 }
 
-fn write_facts(out: &mut dyn Write, record: &JobRecord, now: Timestamp) -> io::Result<()> {
+fn write_facts(out: &mut dyn Write, record: &JobRecord, clock: &Clock) -> io::Result<()> {
     let job = &record.job;
     let (bold, style) = (Style::new().bold(), state_style(job.life.state.name()));
     let is_ending = job.life.state.lease().is_some_and(|lease| lease.cancel_requested.is_some());
     let note = if is_ending { " (being cancelled)" } else { "" };
     writeln!(out, "{bold}{}{bold:#}  {style}{}{style:#}{note}", job.id, job.life.state.name().name())?;
-    for (name, value) in facts(job, now).into_iter().chain(origin(record, now)) {
+    for (name, value) in facts(job, clock).into_iter().chain(origin(record, clock)) {
         writeln!(out, "  {name:<14}{}", printable(&value))?;
     }
     Ok(())
 }
 
 /// The properties of a job that are set, the most important first.
-fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
+fn facts(job: &Job, clock: &Clock) -> Vec<(&'static str, String)> {
     let (life, options) = (&job.life, &job.options);
     let mut facts = vec![("command", job.command.clone()), ("queue", job.queue.to_string())];
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     say("priority", (job.priority != 0).then(|| job.priority.to_string()));
-    say("waits for", waits_for(job, now));
+    say("waits for", waits_for(job, clock));
     say("error", job.latest.error.clone());
     say("exit code", job.latest.exit_code.map(|code| code.to_string()));
     say("signal", job.latest.signal.map(|signal| signal.to_string()));
     say("reason", reason(&life.state));
     say("tries", Some(format!("{} of {} used", life.tries(), u64::from(life.max_retries) + 1)));
-    say("enqueued", Some(moment(job.created_at, now)));
-    say("started", job.latest.started_at.map(|at| moment(at, now)));
-    say("finished", life.state.finished_at().map(|at| moment(at, now)));
+    say("enqueued", Some(clock.moment(job.created_at)));
+    say("started", job.latest.started_at.map(|at| clock.moment(at)));
+    say("finished", life.state.finished_at().map(|at| clock.moment(at)));
     say("timeout", job.timeout.map(format_span));
     say("limits", (!options.limits.is_none()).then(|| options.limits.to_string()));
     say("retry on", options.retry_on.map(|codes| codes.to_string()));
@@ -86,10 +86,11 @@ fn facts(job: &Job, now: Timestamp) -> Vec<(&'static str, String)> {
 }
 
 /// The schedule that created the job.
-fn origin(record: &JobRecord, now: Timestamp) -> Option<(&'static str, String)> {
+fn origin(record: &JobRecord, clock: &Clock) -> Option<(&'static str, String)> {
     let schedule = record.schedule.as_ref()?;
-    let at =
-        record.scheduled_for.map_or_else(|| "manual run".to_owned(), |at| format!("for {}", moment(at, now)));
+    let at = record
+        .scheduled_for
+        .map_or_else(|| "manual run".to_owned(), |at| format!("for {}", clock.moment(at)));
     Some(("schedule", format!("{schedule}, {at}")))
 }
 
@@ -102,15 +103,15 @@ fn unique_key(job: &Job) -> Option<String> {
     })
 }
 
-fn waits_for(job: &Job, now: Timestamp) -> Option<String> {
+fn waits_for(job: &Job, clock: &Clock) -> Option<String> {
     let due_at = job.life.due_at;
     match &job.life.state {
         State::Pending { blocked_by: 0 } => {
-            (due_at > now).then(|| format!("its start time, {}", moment(due_at, now)))
+            (due_at > clock.now).then(|| format!("its start time, {}", clock.moment(due_at)))
         }
         State::Pending { blocked_by: 1 } => Some("1 other job".to_owned()),
         State::Pending { blocked_by } => Some(format!("{blocked_by} other jobs")),
-        State::Failed => Some(format!("its next retry, {}", moment(due_at, now))),
+        State::Failed => Some(format!("its next retry, {}", clock.moment(due_at))),
         State::Processing(_) | State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => None,
     }
 }
@@ -124,24 +125,24 @@ fn list<'a>(items: impl Iterator<Item = &'a str>) -> Option<String> {
     (!items.is_empty()).then(|| items.join(", "))
 }
 
-fn write_history(out: &mut dyn Write, record: &JobRecord, now: Timestamp, width: usize) -> io::Result<()> {
+fn write_history(out: &mut dyn Write, record: &JobRecord, clock: &Clock, width: usize) -> io::Result<()> {
     let mut table = Table::new(&["ATTEMPT", "OUTCOME", "STARTED", "TOOK", "WORKER", "ERROR"])
         .with_numbers(&["ATTEMPT", "TOOK"])
         .with_optional_columns(&["WORKER", "TOOK"]);
     for attempt in &record.history {
-        table.row(history_row(attempt, now));
+        table.row(history_row(attempt, clock));
     }
     table.write_section(out, width)
 }
 
-fn history_row(attempt: &Attempt, now: Timestamp) -> Vec<Cell> {
-    let started = moment(attempt.started_at, now);
+fn history_row(attempt: &Attempt, clock: &Clock) -> Vec<Cell> {
+    let started = clock.moment(attempt.started_at);
     let worker: Cell = attempt.worker.as_str().into();
     let number: Cell = attempt.number.to_string().into();
     match &attempt.ending {
         None => {
             let running = Cell::styled("running", anstyle::AnsiColor::Cyan.on_default());
-            let took = rough(now.since(attempt.started_at));
+            let took = clock.elapsed(attempt.started_at);
             vec![number, running, started.into(), took.into(), worker, "".into()]
         }
         Some(ending) => {
@@ -163,13 +164,13 @@ fn outcome_style(outcome: Outcome) -> Style {
     }
 }
 
-fn write_events(out: &mut dyn Write, record: &JobRecord, now: Timestamp, width: usize) -> io::Result<()> {
+fn write_events(out: &mut dyn Write, record: &JobRecord, clock: &Clock, width: usize) -> io::Result<()> {
     let mut table = Table::new(&["EVENT", "BY", "AT"]);
     for event in &record.events {
         table.row(vec![
             event.event.replace('_', " ").into(),
             event.by.as_str().into(),
-            moment(event.at, now).into(),
+            clock.moment(event.at).into(),
         ]);
     }
     table.write_section(out, width)

@@ -1,35 +1,41 @@
 //! `queuectl status`
 
 use std::time::Duration;
+use sys::program::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 
 use super::watch;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::render::table::{Cell, Table, counted};
 use crate::render::text::{printable, wrap};
 use crate::verbs::workers::worker;
 use domain::job::life::StateName;
+use domain::values::clock::Clock;
 use domain::values::span::{SpanError, parse_span};
-use domain::values::timestamp::Timestamp;
 use ops::json::StatusJson;
 use ops::status::{HOW_TO_START_A_WORKER, Problem, Status, status};
 use store::Queue;
 
 /// Show jobs, queues, workers and problems
 ///
-/// With --watch, also shows running jobs and throughput, and refreshes until Ctrl-C.
+/// With --watch, also shows running jobs and throughput, and refreshes until q or Ctrl-C. With --check, prints only the problems and
+/// exits with 1 if there are any, else with 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl status
   queuectl status --json | jq .jobs.dead
+  queuectl status --check || echo 'something is wrong'
   queuectl status --watch
   queuectl status --watch --interval 10s --json >> status.jsonl")]
 pub(crate) struct Args {
-    /// Refresh until Ctrl-C
+    /// Refresh until q or Ctrl-C
     #[arg(long)]
     watch: bool,
+    /// Print only the problems; exit with 1 if there are any, for monitoring
+    #[arg(long, conflicts_with = "watch")]
+    check: bool,
     /// Time between refreshes: 1, 500ms
     #[arg(long, value_name = "DURATION", default_value = "1s", requires = "watch", allow_negative_numbers = true,
           value_parser = parse_interval)]
@@ -39,17 +45,34 @@ pub(crate) struct Args {
 /// A faster refresh would be unreadable.
 const MIN_WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.watch {
-        return watch::run(args.interval, context);
+        watch::run(args.interval, context)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let home = context.location()?.home;
     let store = context.store()?;
-    let status = status(store, &home)?;
-    let now = store.now()?;
+    let status = status(store, &home, &context.time_format())?;
+    if args.check {
+        return check(&status.problems, context);
+    }
+    let clock = &context.clock(store.now()?);
     context.print(&StatusJson::from(&status), |out| {
-        lines(&status, now, context.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
-    })
+        lines(&status, clock, context.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints only the problems. The exit code says whether there are any.
+fn check(problems: &[Problem], context: &Context) -> Result<ExitCode, Failure> {
+    context.print(&problems, |out| {
+        problem_lines(problems, context.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+    })?;
+    if problems.is_empty() {
+        context.note("no problems")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(Exit::Failed.into())
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
@@ -60,9 +83,9 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     Ok(interval)
 }
 
-fn lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
+fn lines(status: &Status, clock: &Clock, width: usize) -> Vec<String> {
     let mut lines = queue_lines(status, width);
-    for section in [worker_lines(status, now, width), problem_lines(&status.problems, width)] {
+    for section in [worker_lines(status, clock, width), problem_lines(&status.problems, width)] {
         if !section.is_empty() {
             lines.push(String::new());
             lines.extend(section);
@@ -109,9 +132,9 @@ pub(crate) fn has_sum(status: &Status) -> bool {
 }
 
 /// The workers, or a note that there are none, unless a problem already says so.
-pub(crate) fn worker_lines(status: &Status, now: Timestamp, width: usize) -> Vec<String> {
+pub(crate) fn worker_lines(status: &Status, clock: &Clock, width: usize) -> Vec<String> {
     if !status.workers.is_empty() {
-        return worker::table(&status.workers, now).lines(width);
+        return worker::table(&status.workers, clock).lines(width);
     }
     let is_problem = status.problems.iter().any(|problem| problem.code == Problem::NO_WORKER);
     if is_problem { Vec::new() } else { vec![format!("No worker is running; {HOW_TO_START_A_WORKER}.")] }

@@ -9,19 +9,21 @@ use rustix::process::Signal;
 use crate::context::{Context, Size, catch, write_json_line};
 use crate::failure::Failure;
 use crate::render::frame::compose;
+use crate::render::keyboard::Keyboard;
 use crate::render::screen::Screen;
+use domain::values::clock::TimeFormat;
 use domain::values::span::format_span;
 use ops::json::SnapshotJson;
 use ops::status::watch::{Snapshot, Watch};
 use sys::signal::interrupts::{Interrupts, timespec};
 
-/// Shows the status repeatedly until a signal arrives or the reader closes the output.
+/// Shows the status repeatedly until a signal arrives, the user presses q, or the reader closes the output.
 pub(crate) fn run(interval: Duration, context: &Context) -> Result<(), Failure> {
     if context.quiet {
         return Err(Failure::usage("--watch cannot be combined with --quiet"));
     }
     let home = context.location()?.home;
-    let mut watch = Watch::new(context.store()?, &home);
+    let mut watch = Watch::new(context.store()?, &home, context.time_format());
     let title = format!("{}, every {}", home.display(), format_span(interval));
     let mut window = Window::open(context, title)?;
     let began = Instant::now();
@@ -45,6 +47,9 @@ enum Pause {
 struct Window<'a> {
     context: &'a Context,
     title: String,
+    format: TimeFormat,
+    /// The keys that the user presses, if the window is the whole screen. Restored before the screen.
+    keyboard: Option<Keyboard>,
     screen: Option<Screen>,
     interrupts: Interrupts,
     shown_before: bool,
@@ -60,12 +65,15 @@ impl<'a> Window<'a> {
         // Caught before entering the screen: no signal may end this process without restoring the terminal.
         let interrupts = catch(&signals)?;
         let screen = is_whole_screen.then(|| Screen::enter(context.has_colors())).transpose()?;
-        Ok(Self { context, title, screen, interrupts, shown_before: false })
+        let keyboard = is_whole_screen.then(Keyboard::open).flatten();
+        let title = if keyboard.is_some() { format!("{title}, q quits") } else { title };
+        let format = context.time_format();
+        Ok(Self { context, title, format, screen, keyboard, interrupts, shown_before: false })
     }
 
     fn show(&mut self, view: &Snapshot) -> Result<(), Failure> {
         if let Some(screen) = &self.screen {
-            return Ok(screen.draw(&compose(view, &self.title, screen.size()))?);
+            return Ok(screen.draw(&compose(view, &self.title, screen.size(), &self.format))?);
         }
         let mut out = self.context.out();
         if self.context.json {
@@ -77,7 +85,7 @@ impl<'a> Window<'a> {
         }
         self.shown_before = true;
         let endless = Size { columns: usize::MAX, rows: usize::MAX };
-        for line in compose(view, &self.title, endless) {
+        for line in compose(view, &self.title, endless, &self.format) {
             writeln!(out, "{line}")?;
         }
         Ok(out.flush()?)
@@ -98,7 +106,10 @@ impl<'a> Window<'a> {
                 (None, _) => {}
                 (Some(Signal::WINCH), _) => self.show(view)?,
                 (Some(Signal::TSTP), Some(screen)) => {
+                    // Dropping it restores the terminal for the shell.
+                    drop(self.keyboard.take());
                     screen.suspend()?;
+                    self.keyboard = Keyboard::open();
                     return Ok(Pause::Over);
                 }
                 (Some(_), _) => return Ok(Pause::Ended),
@@ -106,15 +117,30 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Sleeps until a signal arrives or the reader closes the output.
-    fn sleep(&self, length: Duration) -> Pause {
+    /// Sleeps until a signal arrives, the user presses a key, or the reader closes the output.
+    fn sleep(&mut self, length: Duration) -> Pause {
         let stdout = io::stdout();
         let mut descriptors =
-            [PollFd::new(&stdout, PollFlags::empty()), PollFd::new(&self.interrupts, PollFlags::IN)];
+            vec![PollFd::new(&stdout, PollFlags::empty()), PollFd::new(&self.interrupts, PollFlags::IN)];
+        descriptors.extend(self.keyboard.as_ref().map(|keyboard| PollFd::new(keyboard, PollFlags::IN)));
         // An interrupted sleep is only shorter.
         let _ = poll(&mut descriptors, Some(&timespec(length)));
         let reader_left = descriptors[0].revents().intersects(PollFlags::ERR | PollFlags::HUP);
-        if reader_left { Pause::Ended } else { Pause::Over }
+        let has_keys = descriptors.get(2).is_some_and(|keyboard| !keyboard.revents().is_empty());
+        drop(descriptors);
+        if reader_left || has_keys && self.is_quit_key_pressed() { Pause::Ended } else { Pause::Over }
+    }
+
+    fn is_quit_key_pressed(&mut self) -> bool {
+        match self.keyboard.as_ref().map(Keyboard::read) {
+            Some(Ok(keys)) => keys.iter().any(|key| matches!(key, b'q' | b'Q')),
+            // A keyboard that is gone would always be ready.
+            Some(Err(_)) => {
+                self.keyboard = None;
+                false
+            }
+            None => false,
+        }
     }
 }
 

@@ -86,7 +86,7 @@ impl Input {
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
-    let is_dry_run = args.dry_run;
+    let (is_dry_run, start) = (args.dry_run, args.flags.start_time());
     let caller = Caller { batch: args.batch.clone(), ..args.caller.caller() };
     let input = resolve(context, args)?;
     if let (true, Input::Each(path, each)) = (is_dry_run, &input) {
@@ -124,6 +124,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     if queues.is_empty() {
         return Ok(());
     }
+    start.map_or(Ok(()), |start| start.confirm(context))?;
     hint_not_starting(context, store, &queues)?;
     if let (Some(queue), Some(other)) = (queue, similar_queue) {
         context.hint(&format!("queue `{queue}` is new; did you mean `{other}`?"))?;

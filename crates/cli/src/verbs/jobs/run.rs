@@ -61,7 +61,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     args.foreign_home.apply(context)?;
-    let caller = args.caller.caller();
+    let (caller, start) = (args.caller.caller(), args.flags.start_time());
     let request = resolve(context, args)?;
     let store = context.store_or_new()?;
     let inside = CallingJob::find(store)?;
@@ -78,6 +78,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     signal::survive_closed_pipe();
     let answers = Enqueuer::new(store, caller)?.enqueue(vec![request])?;
     let answer = answers.first().expect("enqueue returns one answer per job");
+    start.map_or(Ok(()), |start| start.confirm(context))?;
     let loan = |inside| SlotLoan::new(context, store, inside, [answer.id().clone()]);
     let loan = inside.map(loan).transpose()?;
     let ended = Run::new(context, store, &interrupts, answer, loan).and_then(Run::follow);
@@ -102,10 +103,14 @@ fn resolve(context: &Context, args: Args) -> Result<JobSpec, Failure> {
 
 /// The command, given by `--command` or as words after `--`. `hint` shows how to give it.
 pub(crate) fn one_command(flag: Option<String>, words: &[String], hint: &str) -> Result<String, Failure> {
+    given_command(flag, words)?.ok_or_else(|| Failure::usage("no command given").with_hint(hint))
+}
+
+/// The command if it is given, by `--command` or as words after `--`.
+pub(crate) fn given_command(flag: Option<String>, words: &[String]) -> Result<Option<String>, Failure> {
     match (flag, words.is_empty()) {
-        (Some(command), true) => Ok(command),
-        (None, false) => Ok(quote_words(words)),
-        (None, true) => Err(Failure::usage("no command given").with_hint(hint)),
+        (flag, true) => Ok(flag),
+        (None, false) => Ok(Some(quote_words(words))),
         (Some(_), false) => Err(Failure::usage("the command is given in more than one way")
             .with_hint("use either --command or words after --")),
     }

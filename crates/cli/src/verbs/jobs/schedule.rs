@@ -1,8 +1,10 @@
 //! `queuectl schedule`; its larger verbs have files of their own.
 
 mod add;
+mod edit;
 mod list;
 mod show;
+mod when_flags;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -22,6 +24,7 @@ use sys::process::user;
 #[command(after_help = "Examples:
   queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin -- make backup
   queuectl schedule list
+  queuectl schedule edit nightly --cron \"30 4 * * *\"
   queuectl schedule run nightly")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -31,7 +34,8 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum ScheduleVerb {
     Add(Box<add::Args>),
-    /// List all schedules with their next and last runs
+    Edit(Box<edit::Args>),
+    /// List all schedules with their next and last runs and their commands
     #[command(
         after_help = "Examples:\n  queuectl schedule list\n  queuectl schedule list --json | jq -r '.[].name'"
     )]
@@ -87,6 +91,7 @@ fn parse_name(typed: &str) -> Result<ScheduleName, Failure> {
 pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     match args.verb {
         ScheduleVerb::Add(args) => add::run(*args, context)?,
+        ScheduleVerb::Edit(args) => edit::run(*args, context)?,
         ScheduleVerb::List => list::run(context)?,
         ScheduleVerb::Show(arg) => show::run(&arg.name()?, context)?,
         ScheduleVerb::Pause { arg, reason } => {

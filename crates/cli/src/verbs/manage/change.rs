@@ -252,7 +252,7 @@ fn preview(context: &Context, selected: &[JobRef], wording: &Wording) -> Result<
     for seen in selected.iter().take(MAX_PREVIEW_JOBS) {
         examples.extend(store.find(&seen.id)?);
     }
-    print_table(context, &examples, store.now()?)
+    print_table(context, &examples, &context.clock(store.now()?))
 }
 
 /// The jobs with these ids. A missing job and one that `check` refuses are reported; the worst failure is returned.

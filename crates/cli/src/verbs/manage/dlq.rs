@@ -9,11 +9,11 @@ use crate::failure::Failure;
 use crate::flags::handle::{NamedJobs, resolve_id_to_show, resolve_ids};
 use crate::flags::selection::{Selection, StatelessFilterArgs};
 use crate::render::table::Table;
-use crate::render::text::{ago, grouped};
+use crate::render::text::grouped;
 use crate::verbs::inspect::list::{PageArgs, show_page};
 use crate::verbs::inspect::show;
 use domain::job::life::StateName;
-use domain::values::timestamp::Timestamp;
+use domain::values::clock::Clock;
 use ops::jobs::change::{Verb, check_dead};
 use ops::jobs::dlq::{CauseGroup, group_by_cause};
 use store::{JobFilter, Phase, Store};
@@ -133,17 +133,17 @@ fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -
 }
 
 fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {
-    let (groups, now) = (group_by_cause(store)?, store.now()?);
-    context.print_list::<&CauseGroup, _>(&groups, "no dead jobs", |groups| group_table(groups, now))
+    let (groups, clock) = (group_by_cause(store)?, &context.clock(store.now()?));
+    context.print_list::<&CauseGroup, _>(&groups, "no dead jobs", |groups| group_table(groups, clock))
 }
 
-fn group_table(groups: &[CauseGroup], now: Timestamp) -> Table {
+fn group_table(groups: &[CauseGroup], clock: &Clock) -> Table {
     let mut table = Table::new(&["JOBS", "REASON", "LAST", "EXAMPLE", "CAUSE"]).with_numbers(&["JOBS"]);
     for group in groups {
         table.row(vec![
             grouped(group.count).into(),
             group.reason.replace('_', " ").into(),
-            ago(group.last_at, now).into(),
+            clock.ago(group.last_at).into(),
             group.example.as_str().into(),
             group.cause.as_str().into(),
         ]);

@@ -46,12 +46,14 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     args.fixed.refuse().map_err(OpError::from)?;
+    let start = args.flags.start_time();
     let id = match &args.id {
         Some(typed) => resolve_id(context, typed)?,
         None => latest_to_change(context)?,
     };
     let requested = requested_edit(context, store, &id, args.flags)?;
-    apply(context, store, &id, &requested, AfterEdit::Keep)
+    apply(context, store, &id, &requested, AfterEdit::Keep)?;
+    start.map_or(Ok(()), |start| start.confirm(context))
 }
 
 /// The changes given as flags, or made in an editor.

@@ -76,5 +76,8 @@ fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
             worst = worst.max(Some(report_and_continue(context, &failure)));
         }
     }
+    if let (Some(start), None) = (args.flags.start_time(), worst) {
+        start.confirm(context)?;
+    }
     Ok(code_of(worst))
 }

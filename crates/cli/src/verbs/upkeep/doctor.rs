@@ -72,7 +72,7 @@ fn check(args: &Args, context: &Context) -> Diagnosis {
             bar.borrow_mut().say(|| format!("reading the database ({})", rough_size(bytes)));
         }
     };
-    diagnose(context.location_flags(), depth, &on_full_read)
+    diagnose(context.location_flags(), depth, &on_full_read, &context.time_format())
 }
 
 /// Repairs the contradictions, after asking.

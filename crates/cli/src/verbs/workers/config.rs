@@ -14,7 +14,7 @@ use sys::process::user;
 
 /// Show and change settings
 ///
-/// Settings are stored in the queue's database. `max-retries` and `max_retries` are the same key.
+/// Without a verb, lists all settings. They are stored in the queue's database. `max-retries` and `max_retries` are the same key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl config list
@@ -22,19 +22,19 @@ use sys::process::user;
   queuectl config unset max-retries")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    verb: ConfigVerb,
+    verb: Option<ConfigVerb>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum ConfigVerb {
-    /// List all settings: value, default, and the origin of the value
-    #[command(after_help = "Example:\n  queuectl config list --json")]
+    /// List all settings: value, default, the origin of the value, and what each means
+    #[command(alias = "show", after_help = "Example:\n  queuectl config list --json")]
     List,
     /// Show the value of a setting
     #[command(after_help = "Example:\n  queuectl config get max-retries")]
     Get {
-        /// The setting's name
-        key: String,
+        /// The setting's name [default: all settings]
+        key: Option<String>,
     },
     /// Change a setting
     #[command(after_help = "Examples:
@@ -58,19 +58,21 @@ enum ConfigVerb {
 pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     let parse = |key: &str| key.parse::<SettingKey>().map_err(OpError::from);
     match args.verb {
-        ConfigVerb::List => {
+        None | Some(ConfigVerb::List | ConfigVerb::Get { key: None }) => {
             let settings = list(context.store()?)?;
-            context.print_list::<&Setting, _>(&settings, "no settings", table)?;
+            context.print_list::<&Setting, _>(&settings, "no settings", |settings| {
+                table(settings, context.width())
+            })?;
             warn(context, &settings)?;
         }
-        ConfigVerb::Get { key } => {
+        Some(ConfigVerb::Get { key: Some(key) }) => {
             let key = parse(&key)?;
             let setting = get(context.store()?, key)?;
             context.print(&setting, |out| writeln!(out, "{}", printable(&setting.value)))?;
             warn(context, &[setting])?;
         }
-        ConfigVerb::Set { key, value } => change(context, parse(&key)?, Some(&value))?,
-        ConfigVerb::Unset { key } => unset(context, &key)?,
+        Some(ConfigVerb::Set { key, value }) => change(context, parse(&key)?, Some(&value))?,
+        Some(ConfigVerb::Unset { key }) => unset(context, &key)?,
     }
     Ok(())
 }
@@ -104,19 +106,27 @@ fn warn(context: &Context, settings: &[Setting]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn table(settings: &[Setting]) -> Table {
-    let mut table = Table::new(&["KEY", "VALUE", "DEFAULT", "FROM"]);
+/// Narrower terminals show what the settings mean instead of their defaults; the changed ones are coloured.
+const WIDTH_FOR_DEFAULTS: usize = 110;
+
+fn table(settings: &[Setting], width: usize) -> Table {
+    let is_wide = width >= WIDTH_FOR_DEFAULTS;
+    let mut table = if is_wide {
+        Table::new(&["KEY", "VALUE", "DEFAULT", "FROM", "MEANING"])
+    } else {
+        Table::new(&["KEY", "VALUE", "MEANING"])
+    };
     for setting in settings {
         let style = match setting.origin {
             SettingOrigin::Default => anstyle::Style::new(),
             SettingOrigin::Store => anstyle::AnsiColor::Green.on_default(),
         };
-        table.row(vec![
-            setting.key.name().into(),
-            Cell::styled(&setting.value, style),
-            setting.default.as_str().into(),
-            setting.origin.name().into(),
-        ]);
+        let mut row = vec![setting.key.name().into(), Cell::styled(&setting.value, style)];
+        if is_wide {
+            row.extend([setting.default.as_str().into(), setting.origin.name().into()]);
+        }
+        row.push(setting.key.about().into());
+        table.row(row);
     }
     table
 }

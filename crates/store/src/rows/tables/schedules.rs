@@ -6,7 +6,7 @@ use crate::rows::keys::{EnvironmentKey, ScheduleKey};
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, named, params, read};
-use crate::{NewSchedule, Pause, Result, ScheduleRefusal, WriteError};
+use crate::{NewSchedule, Pause, Result, ScheduleEdit, ScheduleRefusal, WriteError};
 use domain::schedule::{Firing, Policy, Schedule, When, WhenError};
 use domain::values::name::ScheduleName;
 use domain::values::span::parse_span;
@@ -44,6 +44,70 @@ pub(crate) fn add(tx: &Tx<'_>, new: &NewSchedule, by: &str) -> Result<Schedule, 
     insert(tx, &schedule, environment_id.transpose()?)?;
     events::record(tx, None, "schedule_add", by, Some(new.name.as_str()))?;
     Ok(schedule)
+}
+
+/// The next occurrence changes only if the times do.
+pub(crate) fn edit(
+    tx: &Tx<'_>,
+    seen: &Schedule,
+    edit: &ScheduleEdit,
+    by: &str,
+) -> Result<Option<Schedule>, WriteError<ScheduleRefusal>> {
+    let Some(ScheduleRow { id, environment_id, schedule: current }) = find(tx, &seen.name)? else {
+        return Ok(None);
+    };
+    let is_as_seen = current.created_at == seen.created_at
+        && (&current.when, &current.job, current.policy) == (&seen.when, &seen.job, seen.policy);
+    if !is_as_seen {
+        return Err(WriteError::Refused(ScheduleRefusal::Changed(seen.name.clone())));
+    }
+    let next_at =
+        if edit.when == current.when { current.next_at } else { Some(next_of(tx, &current, edit)?) };
+    let changed =
+        Schedule { when: edit.when.clone(), job: edit.job.clone(), policy: edit.policy, next_at, ..current };
+    update(tx, id, &changed, environment_id.filter(|_| !edit.drops_environment))?;
+    events::record(tx, None, "schedule_edit", by, Some(seen.name.as_str()))?;
+    Ok(Some(changed))
+}
+
+/// The first occurrence of the changed times. One that was handled does not come again.
+fn next_of(
+    tx: &Tx<'_>,
+    current: &Schedule,
+    edit: &ScheduleEdit,
+) -> Result<Timestamp, WriteError<ScheduleRefusal>> {
+    let first = edit.when.first(tx.now).map_err(|error| WriteError::Refused(error.into()))?;
+    let after = current.last_at.map_or(tx.now, |last| last.max(tx.now));
+    Ok(edit.when.next_after(current.created_at, after).unwrap_or(first))
+}
+
+fn update(
+    tx: &Tx<'_>,
+    id: ScheduleKey,
+    schedule: &Schedule,
+    environment_id: Option<EnvironmentKey>,
+) -> Result<()> {
+    let job = serde_json::to_string(&schedule.job).expect("a request serializes to JSON");
+    tx.execute(
+        "update schedules
+         set kind = :kind, expression = :expression, time_zone = :time_zone, job = :job, on_missed = :on_missed,
+             missed_limit = :missed_limit, on_overlap = :on_overlap, next_at = :next_at,
+             environment_id = :environment_id
+         where id = :id",
+        named! {
+            id,
+            kind: schedule.when.kind(),
+            expression: schedule.when.expression(),
+            time_zone: schedule.when.zone_name(),
+            job,
+            on_missed: schedule.policy.on_missed,
+            missed_limit: schedule.policy.missed_limit,
+            on_overlap: schedule.policy.on_overlap,
+            next_at: schedule.next_at,
+            environment_id,
+        },
+    )?;
+    Ok(())
 }
 
 fn is_taken(tx: &Tx<'_>, name: &ScheduleName) -> Result<bool> {
@@ -188,6 +252,18 @@ pub(crate) fn due(tx: &Tx<'_>, limit: usize) -> Result<Vec<(ScheduleKey, Schedul
          where next_at is not null and paused_at is null and next_at <= :now order by next_at limit :limit",
         named! { now: tx.now, limit },
         |row| Ok((row.get("id")?, row.get("name")?)),
+    )
+}
+
+/// The schedules that fire next, the soonest first.
+pub(crate) fn next(tx: &Tx<'_>, limit: usize) -> Result<Vec<ScheduleRow>> {
+    // By index schedules_due.
+    tx.all(
+        "select id, name, kind, expression, time_zone, job, on_missed, missed_limit, on_overlap, created_at, created_by,
+                last_at, next_at, missed_at, skipped_at, paused_at, paused_by, pause_reason, environment_id
+         from schedules where next_at is not null and paused_at is null order by next_at limit :limit",
+        named! { limit },
+        read,
     )
 }
 

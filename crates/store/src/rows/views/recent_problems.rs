@@ -3,7 +3,7 @@
 use crate::rows::tables::hooks;
 use crate::rows::tx::Tx;
 use crate::rows::{named, read};
-use crate::{LastStop, MAX_DEATHS_COUNTED, RecentProblems, Result};
+use crate::{LastStop, MAX_DEATHS_COUNTED, Pause, RecentProblems, Result};
 use domain::schedule::MISSED_AFTER;
 use domain::values::timestamp::Timestamp;
 
@@ -16,6 +16,8 @@ pub(crate) fn recent_problems(
         deaths: deaths(tx, died_since)?,
         missed: missed(tx, missed_since)?,
         full: full(tx, missed_since)?,
+        paused: paused(tx)?,
+        active: active(tx)?,
         hooks: hooks::list(tx)?,
         last_stop: last_stop(tx)?,
     })
@@ -51,6 +53,21 @@ fn full(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>> {
         named! { since },
         |row| Ok((row.get("name")?, row.get("skipped_at")?)),
     )
+}
+
+fn paused(tx: &Tx<'_>) -> Result<Vec<(String, Pause)>> {
+    tx.all(
+        "select name, paused_by, pause_reason from schedules where paused_at is not null order by name",
+        named! {},
+        |row| Ok((row.get("name")?, Pause { by: row.get("paused_by")?, reason: row.get("pause_reason")? })),
+    )
+}
+
+fn active(tx: &Tx<'_>) -> Result<u64> {
+    // By index schedules_due.
+    let count: Option<u64> = tx
+        .value("select count(*) from schedules where next_at is not null and paused_at is null", named! {})?;
+    Ok(count.unwrap_or(0))
 }
 
 fn last_stop(tx: &Tx<'_>) -> Result<Option<LastStop>> {

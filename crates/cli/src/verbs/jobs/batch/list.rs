@@ -7,9 +7,9 @@ use anstyle::Style;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::table::{Table, counted};
-use crate::render::text::{ago, grouped, moment, state_style};
+use crate::render::text::{grouped, state_style};
 use domain::job::life::StateName;
-use domain::values::timestamp::Timestamp;
+use domain::values::clock::Clock;
 use ops::json::BatchJson;
 use store::Batch;
 
@@ -19,12 +19,12 @@ pub(super) fn list(context: &Context, limit: usize) -> Result<(), Failure> {
     let mut batches = store.batches(limit.saturating_add(1))?;
     let more = batches.len() > limit;
     batches.truncate(limit);
-    let now = store.now()?;
+    let clock = &context.clock(store.now()?);
     if batches.is_empty() && more {
-        context.print(&[(); 0], |out| table(&[], now).write(out, context.width()))?;
+        context.print(&[(); 0], |out| table(&[], clock).write(out, context.width()))?;
     } else {
         let if_empty = "no batches; `queuectl enqueue --batch NAME` creates one";
-        context.print_list::<BatchJson<'_>, _>(&batches, if_empty, |batches| table(batches, now))?;
+        context.print_list::<BatchJson<'_>, _>(&batches, if_empty, |batches| table(batches, clock))?;
     }
     if more {
         context.hint("there are more; use a larger --limit to see them")?;
@@ -32,7 +32,7 @@ pub(super) fn list(context: &Context, limit: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-fn table(batches: &[Batch], now: Timestamp) -> Table {
+fn table(batches: &[Batch], clock: &Clock) -> Table {
     let mut table =
         Table::new(&["NAME", "JOBS", "DONE", "DEAD", "CANCELLED", "RUNNING", "CREATED", "FINISHED"])
             .with_numbers(&["JOBS", "DONE", "DEAD", "CANCELLED", "RUNNING"])
@@ -45,19 +45,19 @@ fn table(batches: &[Batch], now: Timestamp) -> Table {
             counted(&batch.counts, StateName::Dead),
             counted(&batch.counts, StateName::Cancelled),
             counted(&batch.counts, StateName::Processing),
-            ago(batch.created_at, now).into(),
-            batch.finished_at.map_or_else(|| "-".to_owned(), |at| ago(at, now)).into(),
+            clock.ago(batch.created_at).into(),
+            batch.finished_at.map_or_else(|| "-".to_owned(), |at| clock.ago(at)).into(),
         ]);
     }
     table
 }
 
 pub(super) fn show(context: &Context, batch: &Batch) -> Result<(), Failure> {
-    let now = context.store()?.now()?;
-    context.print(&BatchJson::from(batch), |out| write_facts(out, batch, now))
+    let clock = &context.clock(context.store()?.now()?);
+    context.print(&BatchJson::from(batch), |out| write_facts(out, batch, clock))
 }
 
-fn write_facts(out: &mut dyn Write, batch: &Batch, now: Timestamp) -> io::Result<()> {
+fn write_facts(out: &mut dyn Write, batch: &Batch, clock: &Clock) -> io::Result<()> {
     let bold = Style::new().bold();
     writeln!(out, "{bold}{}{bold:#}", batch.name)?;
     writeln!(out, "  {:<14}{} of {}", "done", grouped(batch.finished()), grouped(batch.total()))?;
@@ -65,9 +65,9 @@ fn write_facts(out: &mut dyn Write, batch: &Batch, now: Timestamp) -> io::Result
         let style = state_style(*state);
         writeln!(out, "  {style}{:<14}{style:#}{}", state.name(), grouped(*count))?;
     }
-    writeln!(out, "  {:<14}{}", "created", moment(batch.created_at, now))?;
+    writeln!(out, "  {:<14}{}", "created", clock.moment(batch.created_at))?;
     if let Some(at) = batch.finished_at {
-        writeln!(out, "  {:<14}{}", "finished", moment(at, now))?;
+        writeln!(out, "  {:<14}{}", "finished", clock.moment(at))?;
     }
     Ok(())
 }

@@ -1,58 +1,60 @@
 //! `queuectl schedule list`
 
+use anstyle::AnsiColor;
+
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::table::{Cell, Table};
-use crate::render::text::{ago, rough, state_style};
+use crate::render::text::state_style;
 use domain::schedule::{Run, Schedule};
-use domain::values::timestamp::Timestamp;
+use domain::values::clock::Clock;
 use ops::schedule::json::ScheduleSummaryJson;
 
 pub(super) fn run(context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let schedules = store.schedules()?;
-    let now = store.now()?;
+    let clock = &context.clock(store.now()?);
     let if_empty = "no schedules; `queuectl schedule add --help` shows how to add one";
-    context.print_list::<ScheduleSummaryJson<'_>, _>(&schedules, if_empty, |schedules| table(schedules, now))
+    context
+        .print_list::<ScheduleSummaryJson<'_>, _>(&schedules, if_empty, |schedules| table(schedules, clock))
 }
 
-fn table(schedules: &[(Schedule, Option<Run>)], now: Timestamp) -> Table {
-    let mut table =
-        Table::new(&["NAME", "WHEN", "ZONE", "NEXT", "LAST", "PAUSED"]).with_optional_columns(&["ZONE"]);
+fn table(schedules: &[(Schedule, Option<Run>)], clock: &Clock) -> Table {
+    let mut table = Table::new(&["NAME", "WHEN", "ZONE", "NEXT", "LAST", "COMMAND"])
+        .with_optional_columns(&["ZONE", "LAST"]);
     for (schedule, run) in schedules {
-        table.row(row(schedule, run.as_ref(), now));
+        table.row(row(schedule, run.as_ref(), clock));
     }
     table
 }
 
-fn row(schedule: &Schedule, run: Option<&Run>, now: Timestamp) -> Vec<Cell> {
+fn row(schedule: &Schedule, run: Option<&Run>, clock: &Clock) -> Vec<Cell> {
+    let last = |run: &Run| Cell::styled(&last(schedule, run, clock), state_style(run.state));
     vec![
         schedule.name.as_str().into(),
-        schedule.when.to_string().into(),
+        schedule.when.in_short(clock).into(),
         schedule.when.zone_name().unwrap_or("-").into(),
-        next(schedule, now).into(),
-        run.map_or_else(|| "-".into(), |run| Cell::styled(&last(schedule, run, now), state_style(run.state))),
-        paused(schedule, now).into(),
+        next(schedule, clock),
+        run.map_or_else(|| "-".into(), last),
+        Cell::command(schedule.job.command.as_deref().unwrap_or_default()),
     ]
 }
 
-fn next(schedule: &Schedule, now: Timestamp) -> String {
+/// When it fires next, or who paused it.
+fn next(schedule: &Schedule, clock: &Clock) -> Cell {
+    if let Some((at, pause)) = &schedule.paused {
+        let why = pause.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let paused = format!("paused {} by {}{why}", clock.ago(*at), pause.by);
+        return Cell::styled(&paused, AnsiColor::Yellow.on_default());
+    }
     match schedule.next_runs(1).first() {
-        Some(at) if *at > now => format!("in {}", rough(at.since(now))),
-        Some(_) => "due".to_owned(),
-        None => "-".to_owned(),
+        Some(at) if *at > clock.now => clock.moment(*at).into(),
+        Some(_) => "due".into(),
+        None => "-".into(),
     }
 }
 
-fn last(schedule: &Schedule, run: &Run, now: Timestamp) -> String {
+fn last(schedule: &Schedule, run: &Run, clock: &Clock) -> String {
     let skipped = if schedule.skipped_its_latest() { ", latest skipped" } else { "" };
-    format!("{} {}{skipped}", run.state.name(), ago(run.finished_at.unwrap_or(run.created_at), now))
-}
-
-fn paused(schedule: &Schedule, now: Timestamp) -> String {
-    let Some((at, pause)) = &schedule.paused else {
-        return "-".to_owned();
-    };
-    let why = pause.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    format!("{} by {}{why}", ago(*at, now), pause.by)
+    format!("{} {}{skipped}", run.state.name(), clock.ago(run.finished_at.unwrap_or(run.created_at)))
 }

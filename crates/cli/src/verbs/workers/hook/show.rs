@@ -4,9 +4,9 @@ use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::text::{grouped, moment, printable};
+use crate::render::text::{grouped, printable};
 use domain::hook::{Target, Trigger};
-use domain::values::timestamp::Timestamp;
+use domain::values::clock::Clock;
 use ops::hook::{find, parse_name};
 use store::{Hook, MAX_PENDING_COUNTED};
 
@@ -25,16 +25,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let name = parse_name(&args.name)?;
     let store = context.store()?;
     let hook = find(store, &name)?;
-    let (now, bold) = (store.now()?, Style::new().bold());
+    let (clock, bold) = (&context.clock(store.now()?), Style::new().bold());
     context.print(&hook, |out| {
         writeln!(out, "{bold}{}{bold:#}", hook.name)?;
-        let facts = facts(&hook, now);
+        let facts = facts(&hook, clock);
         facts.iter().try_for_each(|(name, value)| writeln!(out, "  {name:<14}{}", printable(value)))
     })
 }
 
 /// The properties of a hook that are set, the most important first.
-fn facts(hook: &Hook, now: Timestamp) -> Vec<(&'static str, String)> {
+fn facts(hook: &Hook, clock: &Clock) -> Vec<(&'static str, String)> {
     let mut facts = vec![("on", when(hook)), ("target", target(hook))];
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     match &hook.target {
@@ -42,11 +42,11 @@ fn facts(hook: &Hook, now: Timestamp) -> Vec<(&'static str, String)> {
         Target::Url { secret, .. } => say("secret", secret.as_ref().map(|_| "yes".to_owned())),
     }
     say("pending", Some(pending(hook.pending)));
-    say("last delivery", hook.delivered_at.map(|at| moment(at, now)));
-    say("failing since", hook.failing_since.map(|at| moment(at, now)));
+    say("last delivery", hook.delivered_at.map(|at| clock.moment(at)));
+    say("failing since", hook.failing_since.map(|at| clock.moment(at)));
     say("last error", hook.error.clone());
     say("given up", (hook.gave_up > 0).then(|| format!("{} events", grouped(hook.gave_up))));
-    say("added", Some(format!("{} by {}", moment(hook.created_at, now), hook.created_by)));
+    say("added", Some(format!("{} by {}", clock.moment(hook.created_at), hook.created_by)));
     facts
 }
 

@@ -5,21 +5,21 @@ use anstyle::{AnsiColor, Style};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::table::{Cell, Table, counted};
-use crate::render::text::{ago, grouped, rough, state_style};
+use crate::render::text::{grouped, state_style};
 use domain::job::life::StateName;
-use domain::values::timestamp::Timestamp;
+use domain::values::clock::Clock;
 use ops::json::QueueJson;
 use store::{Pause, Queue};
 
 pub(super) fn run(context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let queues = store.queues()?;
-    let now = store.now()?;
+    let clock = &context.clock(store.now()?);
     let if_empty = "no queues yet; a queue is created when it is first used";
-    context.print_list::<QueueJson<'_>, _>(&queues, if_empty, |queues| table(queues, now))
+    context.print_list::<QueueJson<'_>, _>(&queues, if_empty, |queues| table(queues, clock))
 }
 
-fn table(queues: &[Queue], now: Timestamp) -> Table {
+fn table(queues: &[Queue], clock: &Clock) -> Table {
     let mut table = Table::new(&[
         "QUEUE",
         "RUNNING",
@@ -44,7 +44,7 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
             count(StateName::Completed),
             count(StateName::Dead),
             count(StateName::Cancelled),
-            notes(queue, now),
+            notes(queue, clock),
         ]);
     }
     table
@@ -52,8 +52,8 @@ fn table(queues: &[Queue], now: Timestamp) -> Table {
 
 /// The reason why the queue is held back, highlighted, and its defaults for jobs. They share one column
 /// because only the last column is shortened on a narrow terminal.
-fn notes(queue: &Queue, now: Timestamp) -> Cell {
-    let held_back = held_back(queue, now);
+fn notes(queue: &Queue, clock: &Clock) -> Cell {
+    let held_back = held_back(queue, clock);
     let style = if held_back.is_some() { AnsiColor::Yellow.on_default() } else { Style::new() };
     let limits = (!queue.limits.is_none()).then(|| queue.limits.to_string());
     let retry_on = queue.retry.retry_on.map(|codes| format!("retry on {codes}"));
@@ -74,13 +74,13 @@ fn running(queue: &Queue) -> Cell {
 }
 
 /// The reason why its jobs do not start, if there is one.
-fn held_back(queue: &Queue, now: Timestamp) -> Option<String> {
+fn held_back(queue: &Queue, clock: &Clock) -> Option<String> {
     if let Some((since, Pause { by, reason })) = &queue.paused {
         let why = reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-        return Some(format!("paused {} by {by}{why}", ago(*since, now)));
+        return Some(format!("paused {} by {by}{why}", clock.ago(*since)));
     }
     if queue.is_full() {
         return Some("full".to_owned());
     }
-    queue.next_start_at.map(|at| format!("next start in {}", rough(at.since(now))))
+    queue.next_start_at.map(|at| format!("next start in {}", clock.left(at)))
 }

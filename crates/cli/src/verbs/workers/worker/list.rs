@@ -5,9 +5,8 @@ use anstyle::{AnsiColor, Style};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::table::{Cell, Table};
-use crate::render::text::ago;
+use domain::values::clock::Clock;
 use domain::values::name::QueueName;
-use domain::values::timestamp::Timestamp;
 use ops::json::WorkerJson;
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::live::live_workers;
@@ -16,35 +15,38 @@ use store::{ServedJobs, Worker, WorkerState};
 pub(super) fn run(context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let workers = live_workers(store)?;
-    let now = store.now()?;
+    let clock = &context.clock(store.now()?);
     let if_empty = format!("no worker is running; {HOW_TO_START_A_WORKER}");
-    context.print_list::<WorkerJson<'_>, _>(&workers, &if_empty, |workers| table(workers, now))
+    context.print_list::<WorkerJson<'_>, _>(&workers, &if_empty, |workers| table(workers, clock))
 }
 
 /// A row for each worker.
-pub(crate) fn table(workers: &[Worker], now: Timestamp) -> Table {
+pub(crate) fn table(workers: &[Worker], clock: &Clock) -> Table {
     let mut table = Table::new(&["WORKER", "STATE", "RUNNING", "PID", "STARTED", "HEARTBEAT", "QUEUES"])
         .with_numbers(&["RUNNING", "PID"])
         .with_optional_columns(&["PID", "STARTED", "HEARTBEAT"]);
     for worker in workers {
         table.row(vec![
             worker.id.as_str().into(),
-            Cell::styled(worker.state.name(), style(worker.state)),
+            state(worker),
             format!("{}/{}", worker.running, worker.concurrency).into(),
             worker.pid.to_string().into(),
-            ago(worker.started_at, now).into(),
-            ago(worker.last_heartbeat, now).into(),
+            clock.ago(worker.started_at).into(),
+            clock.ago(worker.last_heartbeat).into(),
             served(&worker.served).into(),
         ]);
     }
     table
 }
 
-fn style(state: WorkerState) -> Style {
-    match state {
-        WorkerState::Running => AnsiColor::Green.on_default(),
-        WorkerState::Draining => AnsiColor::Yellow.on_default(),
-        WorkerState::Stopped => Style::new().dimmed(),
+/// A worker without jobs is idle; for programs, it is in state running.
+fn state(worker: &Worker) -> Cell {
+    let name = worker.state.name();
+    match worker.state {
+        WorkerState::Running if worker.running == 0 => "idle".into(),
+        WorkerState::Running => Cell::styled(name, AnsiColor::Green.on_default()),
+        WorkerState::Draining => Cell::styled(name, AnsiColor::Yellow.on_default()),
+        WorkerState::Stopped => Cell::styled(name, Style::new().dimmed()),
     }
 }
 

@@ -1,0 +1,42 @@
+//! One sentence for each setting.
+
+use super::SettingKey;
+
+impl SettingKey {
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::MaxRetries => "retries after the first attempt",
+            Self::BackoffStrategy => "how delays grow: exponential, linear, fixed",
+            Self::RetryDelay => "the delay that the backoff starts from",
+            Self::BackoffBase => "the factor of an exponential backoff",
+            Self::MaxBackoff => "the longest delay between two attempts",
+            Self::BackoffJitter => "how much delays vary at random, 0 to 1",
+            Self::JobTimeout => "the time limit of an attempt",
+            Self::KillGrace => "the time between SIGTERM and SIGKILL",
+            Self::ShutdownGrace => "how long a stopping worker lets jobs finish",
+            Self::Concurrency => "how many jobs a worker runs at once",
+            Self::HeartbeatInterval => "how often a worker reports that it is alive",
+            Self::Lease => "how long a silent worker keeps its jobs",
+            Self::CrashLimit => "how many workers a job may lose in a row",
+            Self::LogMaxBytes => "how much output is kept of an attempt",
+            Self::Limits => "limits of jobs without their own",
+            Self::RetainCompleted => "how long completed, cancelled jobs are kept",
+            Self::RetainDead => "how long dead jobs are kept",
+            Self::RetainLogs => "how long output is kept",
+            Self::RetainEvents => "how long events are kept",
+            Self::Durability => "full survives a power cut; normal is faster",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sentence_fits_a_terminal_of_80_columns() {
+        for key in SettingKey::ALL {
+            assert!(key.about().len() <= 47, "{key}: {}", key.about().len());
+        }
+    }
+}
