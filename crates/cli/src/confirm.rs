@@ -28,12 +28,27 @@ pub(super) fn ask(context: &Context, what: &str, yes: bool) -> Result<(), Failur
         return Err(Failure::usage(format!("this would {what}")).with_hint("confirm with --yes"));
     }
     write!(context.notes(), "{}? [y/N] ", capitalized(what))?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    if matches!(answer.trim(), "y" | "Y" | "yes") {
+    if is_yes(&read_answer()?) {
         return Ok(());
     }
     Err(Failure::new(Exit::Failed, "nothing was changed"))
+}
+
+/// Asks a question that Enter answers with yes. The end of the input means no.
+pub(super) fn offer(context: &Context, what: &str) -> Result<bool, Failure> {
+    write!(context.notes(), "{}? [Y/n] ", capitalized(what))?;
+    let answer = read_answer()?;
+    Ok(is_yes(&answer) || answer == "\n")
+}
+
+fn read_answer() -> io::Result<String> {
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(answer)
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
 fn capitalized(text: &str) -> String {

@@ -6,19 +6,25 @@ use domain::job::edit::{Edit, EditError};
 use domain::values::name::JobId;
 use store::{AfterEdit, Change, Store};
 
+/// Whether the edit makes sense for this job.
+pub fn check(edit: &Edit, job: &Job) -> Result<(), OpError> {
+    if edit.set.cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
+        return Err(OpError::RelativeFolder);
+    }
+    // The store reports a job that it holds in an invalid form.
+    match edit.apply(job) {
+        Err(error @ EditError::Spec(_)) => Err(error.into()),
+        Err(EditError::Fixed { .. } | EditError::Nothing | EditError::Malformed(_)) | Ok(_) => Ok(()),
+    }
+}
+
 /// Edits a job and returns its new version.
 pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, then: AfterEdit, by: &str) -> Result<Job, OpError> {
     if edit.is_empty() && then == AfterEdit::Keep {
         return Err(EditError::Nothing.into());
     }
-    if edit.set.cwd.as_ref().is_some_and(|cwd| !cwd.starts_with('/')) {
-        return Err(OpError::RelativeFolder);
-    }
-    // The store reports a job that it holds in an invalid form.
-    if let Some(job) = store.find(id)?
-        && let Err(error @ EditError::Spec(_)) = edit.apply(&job)
-    {
-        return Err(error.into());
+    if let Some(job) = store.find(id)? {
+        check(edit, &job)?;
     }
     match store.edit(id, edit, then, by)? {
         Change::Done(_) => store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone())),

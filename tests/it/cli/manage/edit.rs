@@ -201,6 +201,12 @@ fn in_editor(home: &Home, editor: &str) -> TerminalRun {
     on_terminal(call.into_command(), 100, "")
 }
 
+/// As [`in_editor`], with an answer to the question whether to edit again.
+fn in_editor_answering(home: &Home, editor: &str, answer: &str) -> TerminalRun {
+    let call = home.call(["--color", "never", "edit", "a"]).env("EDITOR", editor);
+    on_terminal(call.into_command(), 100, answer)
+}
+
 fn kept_files(home: &Home) -> usize {
     let names = fs::read_dir(home.path()).expect("a folder").flatten().map(|entry| entry.file_name());
     names.filter(|name| name.to_string_lossy().starts_with("edit-")).count()
@@ -238,7 +244,8 @@ fn an_editor_shows_only_the_fields_set_on_the_job() {
     .ok();
     let seen = in_editor(&home, "sed -i -e 's/\"nice\": 3/\"nice\": 4/' -e 's/\"retry_on/\"no_retry_on/'");
     assert_eq!((&*seen.screen, seen.code), ("Job a changed: limits, retry_on, no_retry_on\n", Some(0)));
-    let seen = in_editor(&home, "sed -i 's/\"priority\"/\"id\": \"b\", \"priority\"/'");
+    let editor = "sed -i 's/\"priority\"/\"id\": \"b\", \"priority\"/'";
+    let seen = in_editor_answering(&home, editor, "n\n");
     assert!(
         seen.screen.contains("`id` cannot be changed: other jobs and scripts refer to the job by it"),
         "{}",
@@ -247,17 +254,58 @@ fn an_editor_shows_only_the_fields_set_on_the_job() {
 }
 
 #[test]
-fn invalid_editor_input_is_refused_and_kept() {
+fn after_invalid_input_the_editor_opens_again_or_nothing_changes() {
     let home = Home::with_jobs(&["a"]);
-    let seen = in_editor(&home, "sed -i s/priority/pirority/");
-    assert!(
-        seen.screen.contains("did you mean `priority`?") && seen.screen.contains("are kept in"),
-        "{}",
-        seen.screen
-    );
-    assert_eq!((seen.code, kept_files(&home)), (Some(2), 1));
+    let seen = in_editor_answering(&home, "sed -i s/priority/pirority/", "n\n");
+    assert!(seen.screen.contains("error: invalid job (line "), "{}", seen.screen);
+    assert!(seen.screen.contains("did you mean `priority`?"), "{}", seen.screen);
+    assert!(seen.screen.ends_with("Edit again? [Y/n] error: nothing was changed\n"), "{}", seen.screen);
+    assert_eq!((seen.code, kept_files(&home)), (Some(1), 0));
+
+    // The second time, the editor finds what the first one wrote, and mends it.
+    let editor = "sed -i -e s/pirority/fixed/ -e 's/priority\": 0/pirority\": 7/' -e s/fixed/priority/";
+    let seen = in_editor_answering(&home, editor, "\n");
+    assert!(seen.screen.ends_with("Edit again? [Y/n] Job a changed: priority\n"), "{}", seen.screen);
+    assert_eq!((seen.code, &home.show("a")["priority"]), (Some(0), &7.into()));
+
+    for text in ["relative", ""] {
+        let editor = format!("sed -i 's|\"cwd\": \".*\"|\"cwd\": \"{text}\"|'");
+        let seen = in_editor_answering(&home, &editor, "n\n");
+        assert!(seen.screen.contains("Edit again?"), "{}", seen.screen);
+    }
     let seen = in_editor(&home, "false");
     assert!(seen.screen.contains("the editor `false` failed"), "{}", seen.screen);
-    let seen = in_editor(&home, "true");
-    assert!(seen.screen.contains("nothing to change"), "{}", seen.screen);
+    assert_eq!((seen.code, kept_files(&home)), (Some(1), 0));
+}
+
+#[test]
+fn an_unchanged_or_emptied_text_changes_nothing() {
+    let home = Home::with_jobs(&["a"]);
+    let before = home.show("a");
+    for editor in ["true", "truncate -s 0", "sed -i 's/: /:  /'"] {
+        let seen = in_editor(&home, editor);
+        assert_eq!((&*seen.screen, seen.code), ("hint: no changes\n", Some(0)), "{editor}");
+    }
+    assert_eq!(home.show("a"), before);
+    home.run(["cancel", "-q", "a"]).ok();
+    for editor in ["true", "truncate -s 0"] {
+        let call = home.call(["--color", "never", "retry", "a", "--edit"]).env("EDITOR", editor);
+        let seen = on_terminal(call.into_command(), 100, "");
+        assert_eq!((&*seen.screen, seen.code), ("hint: no changes; the job is not retried\n", Some(0)));
+        assert_eq!(home.state_of("a"), "cancelled");
+    }
+    assert_eq!(kept_files(&home), 0);
+}
+
+#[test]
+fn files_of_editors_that_were_killed_are_removed() {
+    let home = Home::with_jobs(&["a"]);
+    // Beyond the largest process number.
+    let abandoned = home.path().join("edit-4194305.json");
+    let own = home.path().join(format!("edit-{}.json", std::process::id()));
+    for file in [&abandoned, &own] {
+        fs::write(file, "{}").expect("written");
+    }
+    in_editor(&home, "true");
+    assert!(!abandoned.exists() && own.exists(), "this process is alive");
 }

@@ -19,12 +19,13 @@ use sys::process::user;
 
 /// Change a job that is not running
 ///
-/// Without flags, opens $VISUAL or $EDITOR with the job as JSON; a field that you delete there returns to its default. A
-/// running or completed job cannot be changed (exit code 4). Editing does not change a job's state: to run a dead or
+/// Without flags, opens $VISUAL or $EDITOR with the job as JSON; a field that you delete there returns to its default. If
+/// you leave the text as it is or delete all of it, nothing changes. A running or completed job cannot be changed (exit
+/// code 4). Editing does not change a job's state: to run a dead or
 /// cancelled job again, use `queuectl retry ID --edit`.
 #[derive(Debug, clap::Args)]
 #[command(
-    mut_arg("set-queue", |flag| flag.visible_alias("queue")),
+    mut_arg("set-queue", |flag| flag.visible_alias("queue").short('Q')),
     mut_arg("set-tags", |flag| flag.visible_aliases(["tags", "tag"])),
     after_help = "Examples:
   queuectl edit job1 --priority 9
@@ -51,20 +52,25 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
         Some(typed) => resolve_id(context, typed)?,
         None => latest_to_change(context)?,
     };
-    let requested = requested_edit(context, store, &id, args.flags)?;
+    let Some(requested) = requested_edit(context, store, &id, args.flags)? else {
+        return context.hint(NO_CHANGES);
+    };
     apply(context, store, &id, &requested, AfterEdit::Keep)?;
     start.map_or(Ok(()), |start| start.confirm(context))
 }
 
-/// The changes given as flags, or made in an editor.
+/// For a job that was left as it is in the editor.
+pub(crate) const NO_CHANGES: &str = "no changes";
+
+/// The changes given as flags, or made in an editor; `None` if the user changed nothing there.
 pub(crate) fn requested_edit(
     context: &Context,
     store: &dyn Store,
     id: &JobId,
     flags: EditFlags,
-) -> Result<Edit, Failure> {
+) -> Result<Option<Edit>, Failure> {
     if !flags.is_empty() {
-        return flags.into_edit();
+        return flags.into_edit().map(Some);
     }
     if !is_interactive() {
         return Err(Failure::usage("no changes given")

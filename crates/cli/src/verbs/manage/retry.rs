@@ -70,8 +70,13 @@ fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     };
     let store = context.store()?;
     for id in &ids {
-        let edited = edit::requested_edit(context, store, id, args.flags.clone())
-            .and_then(|requested| edit::apply(context, store, id, &requested, AfterEdit::Retry));
+        let edited =
+            edit::requested_edit(context, store, id, args.flags.clone()).and_then(
+                |requested| match requested {
+                    Some(requested) => edit::apply(context, store, id, &requested, AfterEdit::Retry),
+                    None => context.hint(&format!("{}; the job is not retried", edit::NO_CHANGES)),
+                },
+            );
         if let Err(failure) = edited {
             worst = worst.max(Some(report_and_continue(context, &failure)));
         }

@@ -63,7 +63,10 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         let job = seen.job.clone().changed_by(flags.into_changes(context)?);
         (ScheduleRequest { name, when, policy, job }, start)
     } else if is_interactive() {
-        (edit_json(context, &Document::of(&seen), |document: Document| document.request(&seen))?, None)
+        match edit_json(context, &Document::of(&seen), |document: Document| document.request(&seen))? {
+            Some(request) => (request, None),
+            None => return report_schedule(context, &seen, "is unchanged"),
+        }
     } else {
         return Err(Failure::usage("no changes given")
             .with_hint("give flags such as `--every 5m`; an editor opens only on a terminal"));
