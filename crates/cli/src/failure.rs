@@ -9,13 +9,14 @@ use serde::Serialize;
 use super::context::{notes, write_json_line};
 use super::render::text::{jobs, printable};
 use domain::hook::{HookError, HookEvent};
+use domain::job::life::StateName;
 use domain::schedule::ScheduleError;
 use domain::settings::{SettingError, SettingKey};
 use domain::values::name::{JobId, QueueName};
 use engine::EngineError;
 use ops::OpError;
 use ops::config::how_to_repair;
-use ops::error::{Named, chain};
+use ops::error::{Named, chain, without_os_codes};
 use ops::home::ownership::{advice, advice_for_found, advice_for_making, advice_for_owner, how_to_create};
 use proof::ProofError;
 use store::sqlite::RestoreError;
@@ -56,7 +57,8 @@ const MAX_MESSAGE_CHARS: usize = 1_000;
 
 impl Failure {
     pub(super) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), hint: None, ids: Vec::new() }
+        let message: String = message.into();
+        Self { exit, message: without_os_codes(&message), hint: None, ids: Vec::new() }
     }
 
     pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -186,12 +188,7 @@ fn judge(error: &OpError) -> Judgement {
         OpError::HookTaken(_) => {
             with_hint(Exit::Conflict, "choose another name, or remove it first with `queuectl hook remove`")
         }
-        OpError::QueueInUse { queue, .. } => with_hint(
-            Exit::Conflict,
-            format!(
-                "`queuectl list --queue {queue}` shows them; `queuectl remove --queue {queue}` deletes those that are not running"
-            ),
-        ),
+        OpError::QueueInUse { queue, .. } => with_hint(Exit::Conflict, how_to_empty(queue)),
         OpError::ScheduledQueue { schedule, .. } => with_hint(
             Exit::Conflict,
             format!("remove the schedule first: `queuectl schedule remove {schedule}`"),
@@ -218,6 +215,7 @@ fn judge(error: &OpError) -> Judgement {
         | OpError::Setting(_)
         | OpError::Each(_)
         | OpError::LineTooLong { .. }
+        | OpError::DocumentTooLong { .. }
         | OpError::CannotRead { .. }
         | OpError::BackupOntoItself(_)
         | OpError::Edit(_)
@@ -327,8 +325,26 @@ fn hint_for_conflict(id: &JobId, conflict: &Conflict) -> Option<String> {
         Conflict::Cycle { through } => Some(format!(
             "wait until job `{through}` has finished, or cancel it; `queuectl graph {id}` shows the dependencies"
         )),
-        Conflict::State(_) | Conflict::KeyTaken { .. } | Conflict::TooLate => None,
+        Conflict::State(StateName::Processing) => {
+            Some(format!("it is running; cancel it first: `queuectl cancel {id}`"))
+        }
+        Conflict::State(
+            StateName::Pending
+            | StateName::Completed
+            | StateName::Failed
+            | StateName::Dead
+            | StateName::Cancelled,
+        )
+        | Conflict::KeyTaken { .. }
+        | Conflict::TooLate => None,
     }
+}
+
+/// For a queue that cannot be removed because of its jobs.
+fn how_to_empty(queue: &QueueName) -> String {
+    format!(
+        "`queuectl list --queue {queue}` shows them; `queuectl remove --queue {queue}` deletes those that are not running"
+    )
 }
 
 /// For a job that does not exist.

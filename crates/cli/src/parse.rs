@@ -18,6 +18,7 @@ use super::failure::Failure;
 use super::render::help_groups;
 use super::root::{Cli, Global};
 use super::verbs;
+use super::verbs::jobs::typed_command::begins_json;
 use super::verbs::{GROUPS, Verb};
 
 /// A command line that clap accepts.
@@ -79,6 +80,10 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
         return Failure::usage(format!("unknown command `{typed}`")).with_hint(hint);
     }
     let flag = named(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
+    if let Some(word) = flag.filter(|word| begins_json(word) && command_words::takes_command(&path)) {
+        return Failure::usage(format!("`{word}` is not a command: it begins like JSON"))
+            .with_hint(suggest::INSTEAD_OF_JSON);
+    }
     let hint = flag.and_then(|typed| suggest::instead_of_flag(command, &path, typed));
     let value = || {
         let Some(ContextValue::Strings(known)) = error.get(ContextKind::ValidValue) else {
@@ -123,7 +128,7 @@ mod tests {
     use super::*;
 
     /// Command lines for which one verb is enough.
-    const ORDINARY: [&str; 20] = [
+    const ORDINARY: [&str; 24] = [
         "enqueue -- echo hi",
         "enqueue -- enqueue",
         "enqueue {}",
@@ -144,6 +149,10 @@ mod tests {
         "batch status nightly",
         "dlq retry --all",
         "completions bash",
+        "enqueue -p high -Q q -t 1m -d 5 -c make",
+        "enqueue -f jobs.json",
+        "list -s dead -n 3 -Q q",
+        "worker start -c 2 -j 4",
     ];
 
     /// Command lines that the whole tree answers.
@@ -221,6 +230,48 @@ mod tests {
     #[test]
     fn no_verb_has_two_flags_of_one_name() {
         whole().debug_assert();
+    }
+
+    /// Each short flag, and the long ones that it stands for.
+    const SHORT: [(char, &[&str]); 14] = [
+        ('c', &["command", "count"]),
+        ('d', &["delay"]),
+        ('f', &["follow", "file", "force"]),
+        ('h', &["help"]),
+        ('j', &["concurrency"]),
+        ('n', &["limit", "count"]),
+        ('p', &["priority"]),
+        ('q', &["quiet"]),
+        ('Q', &["queue", "set-queue"]),
+        ('s', &["state"]),
+        ('t', &["timeout"]),
+        ('V', &["version"]),
+        ('w', &["watch"]),
+        ('y', &["yes"]),
+    ];
+
+    #[test]
+    fn a_letter_means_the_same_everywhere_and_no_flag_lacks_its_letter() {
+        fn visit(command: &Command) {
+            for flag in command.get_arguments() {
+                let long = flag.get_long().unwrap_or_default();
+                let letters =
+                    flag.get_short().into_iter().chain(flag.get_all_short_aliases().unwrap_or_default());
+                let letters: Vec<char> = letters.collect();
+                let stands_for =
+                    |letter: char| SHORT.iter().any(|(short, of)| *short == letter && of.contains(&long));
+                assert!(
+                    letters.iter().all(|letter| stands_for(*letter)),
+                    "{} --{long}: {letters:?}",
+                    command.get_name()
+                );
+                // In `retry`, the letter of the queue selects jobs.
+                let has_letter = SHORT.iter().any(|(_, of)| of.contains(&long)) && long != "set-queue";
+                assert!(!has_letter || !letters.is_empty(), "{} --{long} has no letter", command.get_name());
+            }
+            command.get_subcommands().for_each(visit);
+        }
+        visit(&whole());
     }
 
     #[test]

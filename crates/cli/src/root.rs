@@ -31,7 +31,7 @@ use sys::signal;
   queuectl worker start --concurrency 4
   queuectl status
   queuectl explain job1
-  queuectl list --state failed"
+  queuectl list --state dead"
 )]
 pub(super) struct Cli {
     #[command(flatten)]

@@ -11,6 +11,7 @@ pub mod life;
 pub mod limits;
 pub mod options;
 pub mod outcome;
+pub mod priority;
 pub mod retry_rules;
 pub mod spec;
 pub mod template;
@@ -118,6 +119,15 @@ impl Job {
     /// How people name it: by the id that its caller chose, else by its number.
     pub fn handle(&self) -> String {
         if self.id.is_generated() { self.number.to_string() } else { self.id.to_string() }
+    }
+
+    pub fn name(&self) -> Option<&str> {
+        self.options.name.as_deref()
+    }
+
+    /// What tells it apart where space is short: its name, else its command.
+    pub fn label(&self) -> &str {
+        self.name().unwrap_or(&self.command)
     }
 }
 

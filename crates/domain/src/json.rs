@@ -1,6 +1,6 @@
 //! Reading values and objects from JSON that people write. A derived `Deserialize` reads the fields; this module adds
-//! what it lacks: an error names its field, an unknown field gets the nearest known name, and a duplicate key, a `null`,
-//! or an array in place of an object is refused.
+//! what it lacks: an error names its field, an unknown field gets the nearest known name, and a duplicate key or an array in
+//! place of an object is refused.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -186,11 +186,11 @@ pub(crate) fn check<T, E: fmt::Display, S: Error>(result: Result<T, E>) -> Resul
     result.map_err(S::custom)
 }
 
-/// A field that is absent or has a value: unlike the derived code for an `Option`, this refuses `null`.
+/// A field that may be absent, for which `null` is another way to write that: our own JSON writes it so.
 pub(crate) fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
+    Option::deserialize(deserializer)
 }
 
 /// A whole number within the bounds of its field, which fit the field's type.
@@ -199,7 +199,8 @@ where
     T: TryFrom<i64, Error: fmt::Display>,
     D: Deserializer<'de>,
 {
-    check(T::try_from(BoundedInteger::<MIN, MAX>::deserialize(deserializer)?.0)).map(Some)
+    let number = given::<BoundedInteger<MIN, MAX>, _>(deserializer)?;
+    check(number.map(|number| T::try_from(number.0)).transpose())
 }
 
 /// A whole number within bounds.

@@ -151,6 +151,8 @@ pub enum OpError {
     Each(#[from] EachError),
     #[error("the line is longer than {limit} bytes")]
     LineTooLong { limit: usize },
+    #[error("a JSON document may have at most {limit} bytes; write one job per line instead")]
+    DocumentTooLong { limit: usize },
     #[error("failed to read `{}`", path.display())]
     CannotRead {
         path: PathBuf,
@@ -280,7 +282,22 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         causes.push(cause.to_string());
         source = cause.source();
     }
-    if causes.is_empty() { error.to_string() } else { format!("{error} ({})", causes.join(": ")) }
+    let text = if causes.is_empty() { error.to_string() } else { format!("{error} ({})", causes.join(": ")) };
+    without_os_codes(&text)
+}
+
+/// The text without the codes that Rust adds to the system's own messages: `Permission denied (os error 13)`.
+pub fn without_os_codes(text: &str) -> String {
+    const CODE: &str = " (os error ";
+    let mut pieces = text.split(CODE);
+    let mut kept = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once(')') {
+            Some((code, rest)) if code.parse::<i32>().is_ok() => kept.push_str(rest),
+            _ => kept.extend([CODE, piece]),
+        }
+    }
+    kept
 }
 
 /// A problem in JSON that a user wrote, after its position: `column 2: key must be a string`.
@@ -288,18 +305,89 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 #[error("{0}")]
 pub struct JsonProblem(String);
 
+impl JsonProblem {
+    pub fn new(problem: impl Into<String>) -> Self {
+        Self(problem.into())
+    }
+
+    /// For a caller that names the line itself.
+    pub fn without_line(error: &serde_json::Error) -> Self {
+        let (problem, is_placed) = json_problem(error);
+        Self(if is_placed { format!("column {}: {problem}", error.column()) } else { problem })
+    }
+}
+
 impl From<&serde_json::Error> for JsonProblem {
     fn from(error: &serde_json::Error) -> Self {
-        let (line, column, text) = (error.line(), error.column(), error.to_string());
-        let Some(problem) = text.strip_suffix(&format!(" at line {line} column {column}")) else {
-            return Self(text);
-        };
         // Most JSON is one line, and in a file that line has a different number.
-        Self(match line {
-            1 => format!("column {column}: {problem}"),
-            _ => format!("line {line}, column {column}: {problem}"),
-        })
+        if error.line() <= 1 {
+            return Self::without_line(error);
+        }
+        let (problem, is_placed) = json_problem(error);
+        let place = format!("line {}, column {}: ", error.line(), error.column());
+        Self(if is_placed { place + &problem } else { problem })
     }
+}
+
+/// The problem in plain words, and whether it has a position.
+fn json_problem(error: &serde_json::Error) -> (String, bool) {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match text.strip_suffix(&place) {
+        Some(problem) => (in_plain_words(problem), true),
+        None => (in_plain_words(&text), false),
+    }
+}
+
+/// The messages of the JSON parser that assume a reader who knows its source.
+fn in_plain_words(problem: &str) -> String {
+    const SYNTAX: [(&str, &str); 9] = [
+        ("EOF while parsing", "the JSON ends too early"),
+        ("expected ident", "not valid JSON"),
+        ("expected value", "expected a value"),
+        ("key must be a string", "the name of a field must be in double quotes"),
+        ("trailing characters", "unexpected text after the end"),
+        ("trailing comma", "unexpected comma before the end"),
+        ("control character", "a line break or control character in a string must be escaped"),
+        ("recursion limit exceeded", "too deeply nested"),
+        ("lone leading surrogate", "invalid escape in a string"),
+    ];
+    for (words, plain) in SYNTAX {
+        // After the names of the fields around it.
+        if let Some((fields, _)) = problem.split_once(words)
+            && (fields.is_empty() || fields.ends_with("`: "))
+        {
+            return format!("{fields}{plain}");
+        }
+    }
+    for marker in ["invalid type: ", "invalid value: "] {
+        if let Some((before, rest)) = problem.split_once(marker)
+            && let Some((found, expected)) = rest.rsplit_once(", expected ")
+        {
+            let expected = match expected {
+                "a sequence" => "an array",
+                "a map" => "an object",
+                other => other,
+            };
+            return format!("{before}expected {expected}, not {}", found_value(found));
+        }
+    }
+    problem.to_owned()
+}
+
+/// A value in an error, by the words of JSON.
+fn found_value(found: &str) -> String {
+    match found {
+        "map" => return "an object".to_owned(),
+        "sequence" => return "an array".to_owned(),
+        _ => {}
+    }
+    for kind in ["integer ", "floating point ", "boolean "] {
+        if let Some(value) = found.strip_prefix(kind) {
+            return value.trim_matches('`').to_owned();
+        }
+    }
+    found.strip_prefix("string ").unwrap_or(found).to_owned()
 }
 
 impl From<serde_json::Error> for OpError {

@@ -174,7 +174,7 @@ fn failures() -> Vec<(Vec<&'static str>, i32)> {
         (vec!["show", "nope"], 3),
         (vec!["config", "set", "lease", "1s"], 2),
         (vec!["dlq", "retry", "a"], 4),
-        (vec!["remove", "a", "b"], 2),
+        (vec!["remove", "a", "--state", "dead"], 2),
         (vec!["--store", "postgres://h/db", "list"], 2),
     ]
 }

@@ -87,7 +87,9 @@ fn a_long_command_is_truncated_to_the_width_of_the_terminal() {
 #[test]
 fn json_is_indented_on_a_terminal() {
     let home = Home::with_jobs(&["a"]);
-    assert!(see(&home, &["show", "a", "--json"]).screen.starts_with("{\n  \"id\": \"a\",\n"));
+    assert!(
+        see(&home, &["show", "a", "--json"]).screen.starts_with("{\n  \"number\": 1,\n  \"id\": \"a\",\n")
+    );
     assert_eq!(home.run(["show", "a", "--json"]).ok().lines().len(), 1);
 }
 

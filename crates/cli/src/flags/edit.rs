@@ -9,6 +9,7 @@ use domain::job::OnDependencyFailure;
 use domain::job::backoff::BackoffChoice;
 use domain::job::edit::Edit;
 use domain::job::limits::Limits;
+use domain::job::priority::Priority;
 use domain::job::retry_rules::ExitCodes;
 use domain::job::spec::{JobSpec, Timeout};
 use domain::settings::MAX_RETRIES;
@@ -21,25 +22,28 @@ use store::Update;
 #[command(next_help_heading = "Changes")]
 pub(crate) struct EditFlags {
     /// The command, run by `sh -c`
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(short, long, value_name = "COMMAND")]
     command: Option<String>,
-    /// Priority; higher runs first
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<i32>(i32::MIN.into()..=i32::MAX.into()))]
-    priority: Option<i32>,
-    /// Retries after the first attempt
+    /// A name for people; none for no name
+    #[arg(long, value_name = "NAME|none", value_parser = or_none::<String>)]
+    name: Option<Update<String>>,
+    /// Priority, higher runs first: a number, or low (-10), normal, high (10), urgent (20)
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<Priority>,
+    /// Retries after the first attempt; --max-attempts counts that one, too
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(0..=MAX_RETRIES.into()))]
     max_retries: Option<u32>,
     /// Total number of attempts; an alternative to --max-retries
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=i128::from(MAX_RETRIES) + 1))]
     max_attempts: Option<u32>,
     /// Time limit for one attempt: 90, 1m30s, none
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true)]
+    #[arg(short, long, value_name = "DURATION", allow_negative_numbers = true)]
     timeout: Option<Timeout>,
     /// Start no earlier than this time: 03:00, "tomorrow 3am", "mon 10:30", "2027-01-01 10:00", 2026-01-31T09:30:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_run_at)]
     run_at: Option<StartTime>,
     /// Delay before the next attempt, from now: 90, 1m30s, or a time as for --run-at; 0 to start at once
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_delay)]
+    #[arg(short, long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_delay)]
     delay: Option<StartTime>,
     /// Delay before a retry, as JSON: {"strategy":"fixed","delay":"5s"}; none for the backoff settings
     #[arg(long, value_name = "JSON|none", value_parser = backoff_or_none)]
@@ -105,8 +109,9 @@ impl EditFlags {
         let mut reset = Vec::new();
         let set = JobSpec {
             command: self.command,
+            name: or_reset("name", self.name, &mut reset),
             queue: self.queue_and_tags.queue,
-            priority: self.priority,
+            priority: self.priority.map(|priority| priority.0),
             max_retries: self.max_retries,
             max_attempts: self.max_attempts,
             timeout: self.timeout,

@@ -126,7 +126,7 @@ fn ambiguous(store: &dyn Store, typed: &str, candidates: &[JobId]) -> Result<Fai
     for id in candidates.iter().take(MAX_CANDIDATES) {
         if let Some(job) = store.find(id)? {
             let (handle, state) = (job.handle(), job.life.state.name().name());
-            described.push(format!("{handle} ({state}, {})", printable(&job.command)));
+            described.push(format!("{handle} ({state}, {})", printable(job.label())));
         }
     }
     if candidates.len() > MAX_CANDIDATES {

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use domain::job::OnDependencyFailure;
 use domain::job::backoff::BackoffChoice;
 use domain::job::limits::Limits;
+use domain::job::priority::Priority;
 use domain::job::retry_rules::ExitCodes;
 use domain::job::spec::{JobSpec, Timeout};
 use domain::job::unique::UniqueFor;
@@ -20,18 +21,22 @@ use ops::error::JsonProblem;
 #[command(next_help_heading = "Job")]
 pub(crate) struct JobFlags {
     /// The command, run by `sh -c`
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(short, long, value_name = "COMMAND")]
     pub(crate) command: Option<String>,
     /// The job's id [default: generated]
     #[arg(long, value_name = "ID")]
     id: Option<JobId>,
+    /// A name for people, shown instead of the command where space is short; need not be unique
+    // Schedules have a name of their own.
+    #[arg(id = "job-name", long = "name", value_name = "NAME")]
+    name: Option<String>,
     /// The queue [default: default]
-    #[arg(long, value_name = "QUEUE")]
+    #[arg(short = 'Q', long, value_name = "QUEUE")]
     queue: Option<QueueName>,
-    /// Priority; higher runs first [default: 0]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<i32>(i32::MIN.into()..=i32::MAX.into()))]
-    priority: Option<i32>,
-    /// Retries after the first attempt [default: the setting max_retries]
+    /// Priority, higher runs first: a number, or low (-10), normal, high (10), urgent (20) [default: 0]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true)]
+    priority: Option<Priority>,
+    /// Retries after the first attempt; --max-attempts counts that one, too [default: the setting max_retries]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(0..=MAX_RETRIES.into()), help_heading = "Timeout and retries")]
     max_retries: Option<u32>,
     /// Total number of attempts; an alternative to --max-retries
@@ -39,6 +44,7 @@ pub(crate) struct JobFlags {
     max_attempts: Option<u32>,
     /// Time limit for one attempt: 90, 1m30s, none [default: the setting job_timeout]
     #[arg(
+        short,
         long,
         value_name = "DURATION",
         allow_negative_numbers = true,
@@ -49,7 +55,7 @@ pub(crate) struct JobFlags {
     #[arg(long, value_name = "TIME", value_parser = parse_run_at, help_heading = "Start time and dependencies")]
     run_at: Option<StartTime>,
     /// Delay before the first attempt: 90, 1m30s, or a time as for --run-at
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_delay, help_heading = "Start time and dependencies")]
+    #[arg(short, long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_delay, help_heading = "Start time and dependencies")]
     delay: Option<StartTime>,
     /// Delay before a retry, as JSON: {"strategy":"fixed","delay":"5s"} [default: the backoff settings]
     #[arg(long, value_name = "JSON", value_parser = parse_backoff, help_heading = "Timeout and retries")]
@@ -94,23 +100,34 @@ impl JobFlags {
     }
 
     pub(crate) fn into_spec(self, context: &Context, command: String) -> Result<JobSpec, Failure> {
-        Self { command: Some(command), ..self }.into_changes(context)
+        self.into_partial_spec(context, Some(command))
     }
 
     /// The fields that are given, to change those of an existing request.
-    pub(crate) fn into_changes(self, context: &Context) -> Result<JobSpec, Failure> {
+    pub(crate) fn into_changes(mut self, context: &Context) -> Result<JobSpec, Failure> {
+        let command = self.command.take();
+        self.into_partial_spec(context, command)
+    }
+
+    /// The fields that are given; the JSON beside them may have the command.
+    pub(crate) fn into_partial_spec(
+        self,
+        context: &Context,
+        command: Option<String>,
+    ) -> Result<JobSpec, Failure> {
         if !self.depends_on.is_empty() {
-            // The job may be the first one of a new queue.
+            // In a new home the error is that there is no such job, not that there is no queue.
             context.store_or_new()?;
         }
         let depends_on = self.depends_on.iter().map(|typed| resolve_id(context, typed));
         let depends_on = depends_on.collect::<Result<_, _>>()?;
         let (run_at, delay) = start_fields(self.run_at.as_ref(), self.delay.as_ref());
         let spec = JobSpec {
-            command: self.command,
+            command,
             id: self.id,
+            name: self.name,
             queue: self.queue,
-            priority: self.priority,
+            priority: self.priority.map(|priority| priority.0),
             max_retries: self.max_retries,
             max_attempts: self.max_attempts,
             timeout: self.timeout,
@@ -133,6 +150,9 @@ impl JobFlags {
 }
 
 pub(crate) fn parse_backoff(text: &str) -> Result<BackoffChoice, JsonProblem> {
+    if !text.trim_start().starts_with('{') {
+        return Err(JsonProblem::new(r#"write it as JSON, such as {"strategy":"fixed","delay":"5s"}"#));
+    }
     serde_json::from_str(text).map_err(|error| JsonProblem::from(&error))
 }
 

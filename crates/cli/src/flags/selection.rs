@@ -5,6 +5,8 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::handle::{NamedJobs, no_jobs_given, resolve_ids};
+use crate::render::text::jobs;
+use domain::job::life::StateName;
 use domain::text::nearest::{nearest, suggestion};
 use domain::text::pattern::CommandPattern;
 use domain::values::name::{BatchName, NameError, QueueName};
@@ -17,8 +19,8 @@ use store::{JobFilter, Phase};
 #[command(next_help_heading = "Selection")]
 pub(crate) struct JobFilterArgs {
     /// Jobs in this state (separate several with commas): pending, processing, completed, failed, dead, cancelled; also
-    /// ready, scheduled, blocked
-    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    /// ready, scheduled, blocked; running, done and queued for processing, completed and pending
+    #[arg(short, long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<String>,
     #[command(flatten)]
     others: StatelessFilterArgs,
@@ -29,7 +31,7 @@ pub(crate) struct JobFilterArgs {
 #[command(next_help_heading = "Selection")]
 pub(crate) struct StatelessFilterArgs {
     /// Jobs in this queue
-    #[arg(long, value_name = "QUEUE")]
+    #[arg(short = 'Q', long, value_name = "QUEUE")]
     queue: Option<String>,
     /// Jobs with this tag
     #[arg(long, value_name = "TAG")]
@@ -82,8 +84,14 @@ impl StatelessFilterArgs {
     }
 }
 
+/// Words that other programs use for states, as input only.
+const STATE_WORDS: [(&str, &str); 3] =
+    [("running", "processing"), ("done", "completed"), ("queued", "pending")];
+
 fn parse_phase(typed: &str) -> Result<Phase, Failure> {
-    Phase::from_name(typed).ok_or_else(|| {
+    let word = typed.to_ascii_lowercase();
+    let synonym = STATE_WORDS.iter().find(|(synonym, _)| *synonym == word);
+    Phase::from_name(synonym.map_or(word.as_str(), |(_, state)| state)).ok_or_else(|| {
         let hint = suggestion(typed, "states", &Phase::ALL.map(Phase::name));
         Failure::usage(format!("unknown state `{typed}`")).with_hint(hint)
     })
@@ -147,10 +155,28 @@ impl SelectionArgs {
 
 /// Prints a hint that no job matched, naming a queue or batch that does not exist: it may be a typo.
 pub(crate) fn hint_no_match(context: &Context, filter: &JobFilter) -> Result<(), Failure> {
-    if !hint_unknown_name(context, filter)? {
+    if !hint_unknown_name(context, filter)? && !hint_dead_not_failed(context, filter)? {
         context.hint("no jobs matched")?;
     }
     Ok(())
+}
+
+/// Prints a hint if only failed jobs were selected and there are none, but there are dead ones. To many people a job that
+/// used up its retries has failed.
+pub(crate) fn hint_dead_not_failed(context: &Context, filter: &JobFilter) -> Result<bool, Failure> {
+    if filter.phases != [Phase::State(StateName::Failed)] {
+        return Ok(false);
+    }
+    let dead = JobFilter { phases: vec![Phase::State(StateName::Dead)], ..filter.clone() };
+    let count = context.store()?.select(&dead, None, usize::MAX)?.len() as u64;
+    if count == 0 {
+        return Ok(false);
+    }
+    let (dead, are) = (jobs(count), if count == 1 { "is" } else { "are" });
+    context.hint(&format!(
+        "no jobs matched: a failed job waits for a retry; {dead} without retries left {are} dead: use --state dead"
+    ))?;
+    Ok(true)
 }
 
 /// Prints a hint if the queue or batch does not exist, and suggests the nearest name.

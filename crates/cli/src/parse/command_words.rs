@@ -9,6 +9,8 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
+use crate::verbs::jobs::typed_command::begins_json;
+
 /// The verbs that take a command, and how many words of their own come before it.
 const VERBS: [(&[&str], usize); 5] = [
     (&["enqueue"], 0),
@@ -69,9 +71,14 @@ fn words_before_command(path: &[&Command]) -> Option<usize> {
     VERBS.iter().find(|(verb, _)| *verb == names).map(|(_, count)| *count)
 }
 
+/// Whether the verb with this path takes a command.
+pub(super) fn takes_command(path: &str) -> bool {
+    VERBS.iter().any(|(verb, _)| verb.iter().copied().eq(path.split(' ')))
+}
+
 /// JSON, or `-` for standard input.
 fn is_other_input(word: &OsStr) -> bool {
-    word == "-" || word.to_string_lossy().trim_start().starts_with(['{', '['])
+    word == "-" || begins_json(&word.to_string_lossy())
 }
 
 fn is_flag(word: &OsStr) -> bool {
@@ -88,12 +95,16 @@ pub(super) fn takes_next_word(path: &[&Command], flag: &OsStr) -> bool {
     if let Some(long) = flag.strip_prefix("--") {
         return arguments().any(|argument| takes_value(argument) && has_long(argument, long));
     }
-    let is_taker = |letter: char| {
-        arguments().any(|argument| takes_value(argument) && argument.get_short() == Some(letter))
-    };
+    let is_taker =
+        |letter: char| arguments().any(|argument| takes_value(argument) && has_short(argument, letter));
     // The rest after the first letter that takes a value is that value.
     let mut letters = flag.chars().skip(1);
     letters.any(is_taker) && letters.next().is_none()
+}
+
+fn has_short(argument: &Arg, letter: char) -> bool {
+    argument.get_short() == Some(letter)
+        || argument.get_all_short_aliases().is_some_and(|aliases| aliases.contains(&letter))
 }
 
 fn has_long(argument: &Arg, long: &str) -> bool {
@@ -120,6 +131,8 @@ mod tests {
                 "queuectl enqueue --priority 5 make --priority",
                 "queuectl enqueue --priority 5 -- make --priority",
             ),
+            ("queuectl enqueue -p 5 -Q q make -p", "queuectl enqueue -p 5 -Q q -- make -p"),
+            ("queuectl enqueue -p5 -qQ q make x", "queuectl enqueue -p5 -qQ q -- make x"),
             ("queuectl enqueue --priority=5 make x", "queuectl enqueue --priority=5 -- make x"),
             ("queuectl enqueue enqueue run", "queuectl enqueue -- enqueue run"),
             (
@@ -154,6 +167,10 @@ mod tests {
             "queuectl enqueue -",
             "queuectl enqueue -- make test",
             "queuectl enqueue --file x",
+            "queuectl enqueue -f x",
+            "queuectl enqueue -c make --json",
+            "queuectl run {command:x}",
+            "queuectl run [x",
             "queuectl list make",
             "queuectl schedule add nightly",
             "queuectl schedule edit nightly --every 1h",

@@ -64,6 +64,10 @@ const VERBS: &[(&str, &[&str], &str)] = &[
     ("config", &["reset", "delete", "rm", "remove"], "`queuectl config unset KEY`"),
 ];
 
+/// For a word in the place of a command that begins like JSON.
+pub(super) const INSTEAD_OF_JSON: &str = "`queuectl enqueue` takes JSON, in single quotes: '{\"command\":\"make\"}'; \
+     a line for the shell that begins with { or [ needs --command";
+
 /// A flag that does not exist, of this verb or (with an empty one) of any, and what to type instead.
 const FLAGS: &[(&str, &[&str], &str)] = &[
     (
@@ -75,7 +79,8 @@ const FLAGS: &[(&str, &[&str], &str)] = &[
     ("enqueue", &["--after", "--dependency", "--deps", "--needs"], "--depends-on"),
     ("enqueue", &["--retries", "--retry", "--max-retry"], "--max-retries"),
     ("enqueue", &["--at", "--when", "--start", "--scheduled"], "--run-at"),
-    ("enqueue", &["--label", "--labels"], "--tag"),
+    ("enqueue", &["--label", "--title", "--description"], "--name"),
+    ("enqueue", &["--labels"], "--tags"),
     ("enqueue", &["--group"], "--queue or --batch"),
     ("enqueue", &["--dir", "--directory", "--workdir", "--working-directory"], "--cwd"),
     ("enqueue", &["--memory", "--cpu", "--nice"], "--limits, as in --limits memory=512M"),
@@ -87,6 +92,7 @@ const FLAGS: &[(&str, &[&str], &str)] = &[
     ("worker start", &["--background", "--detach", "--daemon"], "nothing: it runs in the background"),
     ("worker run", &["--threads", "--parallel", "--jobs", "--slots"], "--concurrency"),
     ("worker run", &["--once", "--burst", "--drain"], "--until-empty"),
+    ("edit", &["--label", "--title", "--description"], "--name"),
     ("list", &["--status", "--filter"], "--state"),
     ("list", &["--all"], "--limit N, which has no maximum"),
     ("list", &["--output"], "--format"),
@@ -96,6 +102,7 @@ const FLAGS: &[(&str, &[&str], &str)] = &[
     ("cancel", &["--all"], "--state pending,processing,failed"),
     ("retry", &["--all"], "--state dead, or `queuectl dlq retry --all`"),
     ("remove", &["--force"], "--yes"),
+    ("schedule add", &["--label", "--title", "--description"], "--name"),
     ("schedule add", &["--interval", "--period"], "--every"),
     ("schedule add", &["--timezone", "--zone"], "--tz"),
     ("", &["--db", "--database"], "--store"),
@@ -207,6 +214,9 @@ mod tests {
         );
         let flag = |path: &str, typed: &str| instead_of_flag(at(&root, path), path, typed);
         assert_eq!(flag("worker stop", "--force").as_deref(), Some("use --now"));
+        assert_eq!(flag("enqueue", "--label").as_deref(), Some("use --name"));
+        assert_eq!(flag("run", "--label").as_deref(), Some("use --name"));
+        assert_eq!(flag("schedule add", "--label").as_deref(), Some("use --name"));
         assert_eq!(flag("list", "--stat").as_deref(), Some("did you mean `--state`?"));
         assert_eq!(flag("schedule edit", "--timezone").as_deref(), Some("use --tz"));
         assert_eq!(flag("enqueue", "--nonsense"), None);

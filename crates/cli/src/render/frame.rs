@@ -126,7 +126,7 @@ fn running_lines(view: &Snapshot, clock: &Clock, width: usize) -> Vec<String> {
             job.id.as_str().into(),
             lease.worker.as_str().into(),
             clock.elapsed(lease.started_at).into(),
-            job.command.as_str().into(),
+            job.label().into(),
         ]);
     }
     table.lines(width)

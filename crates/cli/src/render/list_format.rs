@@ -123,13 +123,13 @@ fn row(job: &Job, clock: &Clock) -> Vec<Cell> {
         job.priority.to_string().into(),
         format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1).into(),
         when(job, clock).into(),
-        job.command.as_str().into(),
+        job.label().into(),
     ]
 }
 
 fn table_of(columns: &[&'static JobField]) -> Table {
     let heads: Vec<String> = columns.iter().map(|(name, _)| name.to_uppercase().replace('_', " ")).collect();
-    let numbers = ["PRIORITY", "ATTEMPTS", "MAX RETRIES", "FAILURES", "TIMEOUT MS", "EXIT CODE"];
+    let numbers = ["NUMBER", "PRIORITY", "ATTEMPTS", "MAX RETRIES", "FAILURES", "TIMEOUT MS", "EXIT CODE"];
     Table::new(&heads).with_numbers(&numbers)
 }
 

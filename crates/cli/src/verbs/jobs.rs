@@ -5,3 +5,4 @@ pub(crate) mod enqueue;
 pub(crate) mod run;
 pub(crate) mod schedule;
 pub(crate) mod start_hints;
+pub(crate) mod typed_command;

@@ -109,11 +109,11 @@ pub struct BackoffChoice {
 read_as_object!(BackoffChoice, required: None);
 
 fn base<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    check(check_base(f64::deserialize(deserializer)?)).map(Some)
+    check(given(deserializer)?.map(check_base).transpose())
 }
 
 fn jitter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    check(check_jitter(f64::deserialize(deserializer)?)).map(Some)
+    check(given(deserializer)?.map(check_jitter).transpose())
 }
 
 impl BackoffChoice {

@@ -219,7 +219,7 @@ mod tests {
 
     /// A job with every field that an edit can change.
     fn job() -> Job {
-        let spec = r#"{"command":"true","queue":"q","priority":3,"timeout":5,"cwd":"/","env":{"A":"1"},"tags":["x"],
+        let spec = r#"{"command":"true","name":"n","queue":"q","priority":3,"timeout":5,"cwd":"/","env":{"A":"1"},"tags":["x"],
             "backoff":{"delay":1},"depends_on":["b"],"on_dependency_failure":"run","unique_key":"k","unique_for":"1h",
             "limits":{"pids":9},"retry_on":[1,75],"no_retry_on":[2]}"#;
         let spec: JobSpec = serde_json::from_str(spec).expect("a spec");
@@ -381,6 +381,7 @@ mod tests {
         let plain = serde_json::from_str(r#"{"command":"true","delay":0}"#).expect("a job");
         let edit = Edit::between(&job(), plain).expect("valid");
         let changed = [
+            "name",
             "queue",
             "priority",
             "timeout",

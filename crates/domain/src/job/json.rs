@@ -13,8 +13,10 @@ use crate::values::name::JobId;
 pub type JobField = (&'static str, fn(&Job) -> Value);
 
 /// The fields of a job's JSON, in order.
-pub static FIELDS: [JobField; 25] = [
+pub static FIELDS: [JobField; 27] = [
+    ("number", |job| job.number.into()),
     ("id", |job| job.id.as_str().into()),
+    ("name", |job| job.name().into()),
     ("queue", |job| job.queue.as_str().into()),
     ("command", |job| job.command.as_str().into()),
     ("state", |job| job.life.state.name().name().into()),

@@ -54,11 +54,20 @@ read_as_object!(Limits, required: None);
 
 /// A size in JSON.
 mod memory {
-    use serde::{Deserializer, Serialize, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::check_memory;
-    use crate::json::{check, size_text};
+    use crate::json::{check, given, size_text};
     use crate::values::size::{format_size, parse_size};
+
+    struct Memory(u64);
+
+    impl<'de> Deserialize<'de> for Memory {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let bytes = check(parse_size(&size_text(deserializer)?))?;
+            check(check_memory(bytes)).map(Self)
+        }
+    }
 
     #[expect(clippy::ref_option, reason = "serde requires this signature")]
     pub(super) fn serialize<S: Serializer>(bytes: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -66,8 +75,7 @@ mod memory {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-        let bytes = check(parse_size(&size_text(deserializer)?))?;
-        check(check_memory(bytes)).map(Some)
+        Ok(given::<Memory, _>(deserializer)?.map(|memory| memory.0))
     }
 }
 

@@ -14,6 +14,8 @@ use super::unique::UniqueFor;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JobOptions {
+    #[serde(skip_serializing_if = "is_default")]
+    pub name: Option<String>,
     #[serde(with = "stored_backoff", skip_serializing_if = "is_default")]
     pub backoff: Option<BackoffChoice>,
     /// Added to the environment.
@@ -113,6 +115,7 @@ mod tests {
         assert_eq!(JobOptions::default().to_json(), None);
         assert_eq!(JobOptions::from_json(None).expect("valid"), JobOptions::default());
         let options = JobOptions {
+            name: Some("a name".to_owned()),
             backoff: Some(BackoffChoice {
                 base: Some(1.5),
                 delay: Some(Duration::from_millis(7)),
@@ -125,7 +128,7 @@ mod tests {
             retry_on: None,
             no_retry_on: ExitCodes::new([2, 255]).ok(),
         };
-        let stored = r#"{"backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255]}"#;
+        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255]}"#;
         assert_eq!(options.to_json().as_deref(), Some(stored));
         assert_eq!(JobOptions::from_json(Some(stored)).expect("reads back"), options);
     }

@@ -39,12 +39,11 @@ pub struct JobSpec {
     pub command: Option<String>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub id: Option<JobId>,
+    #[serde(deserialize_with = "read::name", skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueName>,
-    #[serde(
-        deserialize_with = "whole::<{ i32::MIN as i64 }, { i32::MAX as i64 }, _, _>",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(deserialize_with = "read::priority", skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
     #[serde(
         deserialize_with = "whole::<0, { MAX_RETRIES as i64 }, _, _>",
@@ -135,10 +134,30 @@ impl JobSpec {
         Self::deserialize(Object { deserializer: Value::Object(fields), required: None })
     }
 
+    /// As from JSON, but the command may be missing because it is given elsewhere.
+    pub fn from_json_without_command(json: &str) -> Result<Self, serde_json::Error> {
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        let spec = Self::deserialize(Object { deserializer: &mut deserializer, required: None })?;
+        deserializer.end()?;
+        Ok(spec)
+    }
+
+    /// The fields of both. Fails if both give the same field.
+    pub fn merge(self, other: &Self) -> Result<Self, SpecError> {
+        let (mut fields, others) = (self.to_fields(), other.to_fields());
+        let is_twice = |name: &&&str| fields.contains_key(**name) && others.contains_key(**name);
+        if let Some(&field) = Self::field_names().iter().find(is_twice) {
+            return Err(SpecError::GivenTwice { field });
+        }
+        fields.extend(others);
+        Ok(Self::from_fields(fields).expect("valid fields stay valid beside others"))
+    }
+
     /// Checks the fields that came from elsewhere than JSON, each on its own.
     pub fn checked(self) -> Result<Self, SpecError> {
         Ok(Self {
             command: self.command.map(check_command).transpose()?,
+            name: self.name.map(check_name).transpose()?,
             depends_on: check_depends_on(self.depends_on)?,
             unique_key: self.unique_key.map(check_unique_key).transpose()?,
             cwd: self.cwd.map(check_cwd).transpose()?,
@@ -179,6 +198,7 @@ impl JobSpec {
     pub(super) fn options(&self) -> Result<JobOptions, SpecError> {
         let RetryRules { retry_on, no_retry_on } = RetryRules::new(self.retry_on, self.no_retry_on)?;
         Ok(JobOptions {
+            name: self.name.clone(),
             backoff: self.backoff,
             env: self.env.clone(),
             run_on_dependency_failure: self.on_dependency_failure == Some(OnDependencyFailure::Run),
@@ -195,6 +215,7 @@ impl JobSpec {
         let options = &job.options;
         Self {
             command: Some(job.command.clone()),
+            name: options.name.clone(),
             queue: Some(job.queue.clone()),
             priority: Some(job.priority),
             max_retries: Some(job.life.max_retries),

@@ -107,9 +107,17 @@ pub fn rough_span(span: Duration) -> String {
 pub(crate) mod field {
     use std::time::Duration;
 
-    use serde::{Deserializer, Serialize, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::json::{check, span_text};
+    use crate::json::{check, given, span_text};
+
+    struct Span(Duration);
+
+    impl<'de> Deserialize<'de> for Span {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            check(super::parse_span(&span_text(deserializer)?)).map(Self)
+        }
+    }
 
     #[expect(clippy::ref_option, reason = "serde requires this signature")]
     pub(crate) fn serialize<S: Serializer>(
@@ -122,7 +130,7 @@ pub(crate) mod field {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
-        check(super::parse_span(&span_text(deserializer)?)).map(Some)
+        Ok(given::<Span, _>(deserializer)?.map(|span| span.0))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Resolving job requests and storing the jobs.
 
+pub mod document;
 pub mod each;
 pub mod lines;
 

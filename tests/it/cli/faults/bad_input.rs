@@ -67,10 +67,10 @@ fn fault_02_a_command_is_required_and_must_be_text() {
         (json!({"id": "a"}), "a job needs a `command`"),
         (json!({"command": ""}), "`command` is blank"),
         (json!({"command": " \t\n"}), "`command` is blank"),
-        (json!({"command": null}), "`command`: invalid type: null, expected a string"),
-        (json!({"command": 5}), "`command`: invalid type: integer `5`, expected a string"),
-        (json!({"command": ["echo", "hi"]}), "`command`: invalid type: sequence, expected a string"),
-        (json!({"command": {}}), "`command`: invalid type: map, expected a string"),
+        (json!({"command": null}), "`command`: expected a string, not null"),
+        (json!({"command": 5}), "`command`: expected a string, not 5"),
+        (json!({"command": ["echo", "hi"]}), "`command`: expected a string, not an array"),
+        (json!({"command": {}}), "`command`: expected a string, not an object"),
     ] {
         refused(|home| everywhere(home, &json.to_string()), 2, message);
     }
@@ -83,8 +83,10 @@ fn fault_02_a_command_is_required_and_must_be_text() {
 fn fault_02_fields_of_the_wrong_type_are_named() {
     for (field, value) in [
         ("id", json!(5)),
-        ("queue", json!(null)),
-        ("priority", json!("high")),
+        ("queue", json!(true)),
+        ("name", json!(5)),
+        ("priority", json!("highest")),
+        ("priority", json!("5")),
         ("max_retries", json!("3")),
         ("max_attempts", json!([])),
         ("timeout", json!(true)),
@@ -110,6 +112,7 @@ fn fault_02_a_nul_byte_is_refused_in_every_string() {
     for (job, field) in [
         (json!({"command": "a\0b"}), "command"),
         (json!({"command": "x", "id": "a\0"}), "id"),
+        (json!({"command": "x", "name": "a\0"}), "name"),
         (json!({"command": "x", "queue": "a\0"}), "queue"),
         (json!({"command": "x", "unique_key": "a\0"}), "unique_key"),
         (json!({"command": "x", "cwd": "/a\0"}), "cwd"),

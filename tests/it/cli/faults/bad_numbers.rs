@@ -32,7 +32,7 @@ fn fault_07_flags_have_the_same_bounds() {
     for (flag, values) in [
         ("--max-retries", ["-1", "1.5", "NaN", "1e400", "9223372036854775808", "1000001", ""].as_slice()),
         ("--max-attempts", &["0", "-1", "1e9", ""]),
-        ("--priority", &["1.5", "2147483648", "high", ""]),
+        ("--priority", &["1.5", "2147483648", "highest", ""]),
         ("--timeout", &["0", "0s", "-1", "NaN", "1e400", "soon", "", "1y"]),
         ("--delay", &["-1", "NaN", "1e400", "inf", "someday", ""]),
     ] {
@@ -57,7 +57,10 @@ fn fault_07_a_negative_number_is_named_and_not_taken_for_a_flag() {
 #[test]
 fn fault_07_an_invalid_number_is_refused_with_its_bounds() {
     for (args, bounds) in [
-        (["enqueue", "--priority"].as_slice(), "from -2147483648 to 2147483647"),
+        (
+            ["enqueue", "--priority"].as_slice(),
+            "from -2147483648 to 2147483647, or low, normal, high or urgent",
+        ),
         (&["enqueue", "--max-retries"], "from 0 to 1000000"),
         (&["edit", "a", "--max-attempts"], "from 1 to 1000001"),
         (&["list", "--limit"], "from 0 to 18446744073709551615"),

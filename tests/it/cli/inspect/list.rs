@@ -175,7 +175,9 @@ fn columns_are_chosen_by_their_names_in_json() {
         .ok()
         .prints("[{\"id\":\"z\",\"batch\":\"nightly\"}]\n");
     home.run(["list", "--columns", "exitcode"]).fails(2).prints("").says("did you mean `exit_code`?");
-    home.run(["list", "--columns", "colour"]).fails(2).says("the columns are id, queue, command");
+    home.run(["list", "--columns", "colour"])
+        .fails(2)
+        .says("the columns are number, id, name, queue, command");
     home.run(["list", "--format", "ids", "--columns", "id"]).fails(2);
 }
 

@@ -49,6 +49,41 @@ fn list_accepts_every_filter() {
 }
 
 #[test]
+fn states_have_synonyms_and_any_case() {
+    let home = mixed();
+    for (typed, expected) in [
+        ("Failed,DEAD", &["failed", "dead"][..]),
+        ("done", &["completed"]),
+        ("Completed", &["completed"]),
+        ("queued", &["nice", "later", "mail2", "mail1", "plain"]),
+        ("running", &[]),
+    ] {
+        assert_eq!(listed(&home, &["--state", typed]), expected, "{typed}");
+        assert_eq!(listed(&home, &["-s", typed]), expected, "{typed}");
+    }
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("plain");
+    assert_eq!(listed(&home, &["--state", "RUNNING"]), ["plain"]);
+    home.run(["list", "--state", "runing"]).fails(2).says("unknown state `runing`");
+    home.run(["cancel", "--state", "queued", "--dry-run"]).ok().shows("4 pending");
+}
+
+#[test]
+fn dead_jobs_are_mentioned_where_no_job_is_failed() {
+    let home = Home::new();
+    home.dead_job("a", "exit code 1");
+    let hint = "hint: no jobs matched: a failed job waits for a retry; 1 job without retries left is dead: use --state dead\n";
+    let ran = home.run(["list", "--state", "failed"]).ok().prints("");
+    assert_eq!(ran.stderr, hint);
+    home.run(["retry", "--state", "failed", "--yes"]).ok().prints("0\n").says(hint);
+    home.run(["list", "--state", "failed", "--json"]).ok().prints("[]\n").says_nothing();
+    home.run(["list", "--state", "failed", "--tag", "x"]).ok().says("no jobs matched\n");
+    home.run(["list", "--state", "cancelled"]).ok().says("no jobs matched\n");
+    home.failed_job("b");
+    home.run(["list", "--state", "failed"]).ok().says_nothing();
+}
+
+#[test]
 fn a_unique_prefix_of_an_id_is_enough() {
     let home = Home::new();
     home.dead_job("doomed", "x");
@@ -205,7 +240,6 @@ fn a_verb_that_changes_takes_the_latest_job_only_on_a_terminal() {
     assert_eq!(home.state_of("latest"), "cancelled");
     assert!(answer(&["retry"], "").screen.contains("Job latest is pending again"));
     let empty = Home::with_queue();
-    empty.run(["list"]).ok();
     empty.run(["show"]).fails(3).says("there are no jobs").says("queuectl enqueue echo hi");
 }
 

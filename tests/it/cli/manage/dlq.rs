@@ -70,9 +70,21 @@ fn retry_makes_them_pending_again() {
 #[test]
 fn retry_all_prints_the_count() {
     let home = with_dead(&["a", "b", "c"]);
-    home.run(["dlq", "retry", "--all"]).ok().prints("3\n");
+    for selection in [&["--all"][..], &["--queue", "default"]] {
+        let args = ["dlq", "retry"].iter().chain(selection);
+        home.run(args).fails(2).says("this would retry 3 jobs").says("--yes");
+    }
+    home.run(["dlq", "retry", "--all", "--yes"]).ok().prints("3\n");
     home.run(["dlq", "retry", "--all", "--json"]).ok().prints("{\"count\":0}\n");
     home.run(["dlq", "list", "--json"]).ok().prints("[]\n");
+}
+
+#[test]
+fn retry_of_one_job_or_of_named_ones_needs_no_confirmation() {
+    let home = with_dead(&["a"]);
+    home.run(["dlq", "retry", "--all"]).ok().prints("1\n");
+    let home = with_dead(&["a", "b"]);
+    home.run(["dlq", "retry", "a", "b"]).ok().prints("a\nb\n");
 }
 
 #[test]

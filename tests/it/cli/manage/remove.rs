@@ -19,6 +19,18 @@ fn several_jobs_need_confirmation() {
 }
 
 #[test]
+fn only_jobs_that_would_be_removed_are_counted() {
+    let home = Home::with_jobs(&["a", "b", "runs"]);
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("a");
+    home.run(["remove", "b", "nosuch"]).fails(3).prints("b\n").says("there is no job `nosuch`");
+    home.run(["remove", "runs", "a"]).fails(4).prints("runs\n").says("it is processing");
+    let home = Home::with_jobs(&["a", "b"]);
+    home.run(["remove", "a", "b", "nosuch"]).fails(2).says("this would remove 2 jobs");
+    assert_eq!(home.count(), 2);
+}
+
+#[test]
 fn a_removed_id_is_free_again() {
     let home = Home::with_jobs(&["a"]);
     home.run(["remove", "a"]).ok();
@@ -30,7 +42,10 @@ fn a_running_job_is_not_removed() {
     let home = Home::with_jobs(&["a"]);
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("a");
-    home.run(["remove", "a"]).fails(4).says("it is processing");
+    home.run(["remove", "a"])
+        .fails(4)
+        .says("it is processing")
+        .says("hint: it is running; cancel it first: `queuectl cancel a`");
     assert_eq!(home.state_of("a"), "processing");
 }
 

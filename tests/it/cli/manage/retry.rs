@@ -30,11 +30,45 @@ fn fault_11_retrying_a_pending_or_running_job_is_a_conflict() {
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("runs");
     home.run(["retry", "waits"]).fails(4).says("it is pending");
-    home.run(["retry", "runs"]).fails(4).says("it is processing");
+    home.run(["retry", "runs"])
+        .fails(4)
+        .says("it is processing")
+        .says("cancel it first: `queuectl cancel runs`");
+    home.run(["edit", "runs", "--priority", "1"]).fails(4).says("cancel it first: `queuectl cancel runs`");
     assert_eq!(
         (home.state_of("runs"), home.state_of("waits")),
         ("processing".to_owned(), "pending".to_owned())
     );
+}
+
+#[test]
+fn a_selection_without_a_match_names_the_states_of_the_others() {
+    let home = Home::new();
+    home.run([
+        "enqueue",
+        "-q",
+        "--batch",
+        "b",
+        "[{\"id\":\"x\",\"command\":\"true\"},{\"id\":\"y\",\"command\":\"true\"}]",
+    ])
+    .ok();
+    let worker = TestWorker::new(&home, "w1");
+    worker.claim_job("x");
+    home.run(["retry", "--batch", "b"])
+        .ok()
+        .prints("0\n")
+        .says("hint: no jobs matched: 1 job is pending and cannot be retried; 1 job is processing and cannot be retried");
+    drop(worker);
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--batch", "b", "--id", "x", "--", "true"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    home.run(["retry", "--batch", "b"])
+        .ok()
+        .prints("0\n")
+        .says("hint: no jobs matched: 1 job is completed; to retry it, add --state completed");
+    home.run(["cancel", "--batch", "b"]).ok().says("1 job is completed and cannot be cancelled");
+    home.run(["retry", "--batch", "c"]).ok().says("there is no batch `c`");
+    home.run(["retry", "--batch", "b", "--state", "completed"]).ok().prints("1\n");
 }
 
 #[test]

@@ -40,11 +40,20 @@ fn imported_home() -> Home {
     home
 }
 
+/// A job, without the fields that the earlier version did not show.
+fn show(home: &Home, id: &str) -> Value {
+    let mut job = home.show(id);
+    let fields = job.as_object_mut().expect("an object");
+    assert!(fields.remove("number").is_some_and(|number| number.is_u64()));
+    assert_eq!(fields.remove("name"), Some(Value::Null));
+    job
+}
+
 #[test]
 fn its_jobs_are_shown_as_before() {
     for home in [stored_home(), imported_home()] {
         for expected in shown() {
-            assert_eq!(home.show(expected["id"].as_str().expect("an id")), expected);
+            assert_eq!(show(&home, expected["id"].as_str().expect("an id")), expected);
         }
     }
 }
@@ -83,7 +92,7 @@ fn its_jobs_keep_their_options_when_they_are_edited() {
     let home = stored_home();
     home.run(["edit", "-q", "full", "--priority", "1"]).ok();
     let mut expected = shown().into_iter().find(|job| job["id"] == "full").expect("the job");
-    let mut edited = home.show("full");
+    let mut edited = show(&home, "full");
     for job in [&mut expected, &mut edited] {
         for field in ["priority", "updated_at", "events"] {
             job[field].take();

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use crate::cli::harness::Home;
 use crate::cli::harness::pseudo_terminal::on_terminal;
 use crate::cli::harness::test_worker::TestWorker;
+use crate::cli::harness::working_home::WorkingHome;
 
 #[test]
 fn without_workers_list_prints_an_empty_array_or_a_hint() {
@@ -13,6 +14,23 @@ fn without_workers_list_prints_an_empty_array_or_a_hint() {
     home.run(["worker", "list", "-q"]).ok().prints("").says_nothing();
     let seen = on_terminal(home.call(["worker", "list", "--color", "never"]).into_command(), 100, "");
     assert_eq!((seen.screen.as_str(), seen.code), (hint, Some(0)));
+}
+
+#[test]
+fn starting_workers_on_a_terminal_says_how_to_stop_them() {
+    let home = WorkingHome::new();
+    for (count, said) in [
+        ("2", "2 workers started in the background; `queuectl worker stop` stops them, "),
+        ("1", "1 worker started in the background; `queuectl worker stop` stops it, "),
+    ] {
+        let call = home.call(["--color", "never", "worker", "start", "-c", count, "-j", "2"]);
+        let seen = on_terminal(call.into_command(), 200, "");
+        let said = format!("{said}`queuectl worker run` stays in the foreground\n");
+        assert_eq!((seen.screen.as_str(), seen.code), (said.as_str(), Some(0)));
+    }
+    assert_eq!(home.run(["worker", "start", "-n", "2"]).ok().prints("").stderr, "2 workers started\n");
+    assert_eq!(home.workers().len(), 5);
+    home.run(["worker", "stop", "-q"]).ok();
 }
 
 #[test]

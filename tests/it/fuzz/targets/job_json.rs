@@ -6,8 +6,8 @@ use std::fmt::Display;
 use domain::job::backoff::BackoffChoice;
 use domain::job::retry_rules::ExitCodesError;
 use domain::job::spec::{
-    Caller, JobSpec, MAX_COMMAND_BYTES, MAX_CWD_BYTES, MAX_DEPENDENCIES, MAX_TAG_BYTES, MAX_TAGS,
-    MAX_UNIQUE_KEY_BYTES, Origin, SpecError, Timeout,
+    Caller, JobSpec, MAX_COMMAND_BYTES, MAX_CWD_BYTES, MAX_DEPENDENCIES, MAX_NAME_BYTES, MAX_TAG_BYTES,
+    MAX_TAGS, MAX_UNIQUE_KEY_BYTES, Origin, SpecError, Timeout,
 };
 use domain::job::{NewJob, OnDependencyFailure, Start};
 use domain::settings::{MAX_RETRIES, Settings};
@@ -40,6 +40,7 @@ pub const TOKENS: &[&str] = &[
     "1000001",
     "\"command\":",
     "\"id\":",
+    "\"name\":",
     "\"queue\":",
     "\"priority\":",
     "\"max_retries\":",
@@ -69,6 +70,7 @@ pub const TOKENS: &[&str] = &[
     "\"cancel\"",
     "\"run\"",
     "\"fixed\"",
+    "\"high\"",
     "\"2026-01-31T09:30:00Z\"",
     "{\"A\":\"1\"}",
     "[\"a\"]",
@@ -93,11 +95,12 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Each field of the request is set exactly if the JSON contains it.
+/// Each field of the request is set exactly if the JSON contains it and it is not `null`.
 fn check_presence(request: &JobSpec, object: &Map<String, Value>) {
     for (field, is_given) in [
         ("command", request.command.is_some()),
         ("id", request.id.is_some()),
+        ("name", request.name.is_some()),
         ("queue", request.queue.is_some()),
         ("priority", request.priority.is_some()),
         ("max_retries", request.max_retries.is_some()),
@@ -114,7 +117,7 @@ fn check_presence(request: &JobSpec, object: &Map<String, Value>) {
         ("retry_on", request.retry_on.is_some()),
         ("no_retry_on", request.no_retry_on.is_some()),
     ] {
-        assert_eq!(is_given, object.contains_key(field), "{field}");
+        assert_eq!(is_given, object.get(field).is_some_and(|value| !value.is_null()), "{field}");
     }
     for (field, count) in [("env", request.env.len()), ("tags", request.tags.len())] {
         let size = |value: &Value| value.as_object().map(Map::len).or(value.as_array().map(Vec::len));
@@ -129,14 +132,21 @@ fn check_limits(request: &JobSpec) {
     assert!(request.max_retries.is_none_or(|retries| retries <= MAX_RETRIES));
     assert!(request.max_attempts.is_none_or(|attempts| (1..=MAX_RETRIES + 1).contains(&attempts)));
     assert!(request.depends_on.len() <= MAX_DEPENDENCIES && request.tags.len() <= MAX_TAGS);
-    let texts = [Some(command), request.unique_key.as_deref(), request.cwd.as_deref()].into_iter().flatten();
+    let texts =
+        [Some(command), request.name.as_deref(), request.unique_key.as_deref(), request.cwd.as_deref()]
+            .into_iter()
+            .flatten();
     let texts = texts.chain(request.tags.iter().map(String::as_str));
     let variables = request.env.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]);
     assert!(texts.chain(variables).all(|text| !text.contains('\0')), "a NUL byte would end a C string");
     for (text, limit) in request.tags.iter().map(|tag| (tag, MAX_TAG_BYTES)).chain(
-        [(&request.unique_key, MAX_UNIQUE_KEY_BYTES), (&request.cwd, MAX_CWD_BYTES)]
-            .into_iter()
-            .filter_map(|(text, limit)| Some((text.as_ref()?, limit))),
+        [
+            (&request.name, MAX_NAME_BYTES),
+            (&request.unique_key, MAX_UNIQUE_KEY_BYTES),
+            (&request.cwd, MAX_CWD_BYTES),
+        ]
+        .into_iter()
+        .filter_map(|(text, limit)| Some((text.as_ref()?, limit))),
     ) {
         assert!((1..=limit).contains(&text.len()), "{text:?}");
     }
@@ -167,6 +177,7 @@ fn written(request: &JobSpec) -> Value {
     let fields = [
         ("command", request.command.as_deref().map(Value::from)),
         ("id", request.id.as_ref().map(|id| text(id))),
+        ("name", request.name.as_deref().map(Value::from)),
         ("queue", request.queue.as_ref().map(|queue| text(queue))),
         ("priority", request.priority.map(Value::from)),
         ("max_retries", request.max_retries.map(Value::from)),

@@ -62,7 +62,8 @@ fn open() -> (TempDir, Box<dyn Store>) {
 }
 
 fn check(data: &[u8], store: &dyn Store) {
-    let numbered = data.split(|byte| *byte == b'\n').zip(1_u64..);
+    let text = data.strip_prefix("\u{feff}".as_bytes()).unwrap_or(data);
+    let numbered = text.split(|byte| *byte == b'\n').zip(1_u64..);
     let lines: Vec<(&[u8], u64)> = numbered.filter(|(line, _)| !line.trim_ascii().is_empty()).collect();
     let first_bad = lines.iter().find(|(line, _)| serde_json::from_slice::<JobSpec>(line).is_err());
     let mut checked = 0;

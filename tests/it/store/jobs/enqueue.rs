@@ -48,6 +48,7 @@ fn full_job() -> NewJob {
         environment: Some(environment()),
         tags: vec!["z".to_owned(), "a".to_owned()],
         options: JobOptions {
+            name: Some("all of it".to_owned()),
             backoff: Some(BackoffChoice {
                 strategy: Some(Strategy::Linear),
                 base: Some(1.5),

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ID")]
     job: Option<String>,
     /// Show at most this many [default: 100, or all with --since]
-    #[arg(long, value_name = "N", allow_negative_numbers = true,
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
           value_parser = whole_number::<usize>(0..=usize::MAX as i128))]
     limit: Option<usize>,
 }

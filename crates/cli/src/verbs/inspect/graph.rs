@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     dot: bool,
     /// Show at most this many jobs, the nearest first
-    #[arg(long, value_name = "N", default_value_t = 1_000, allow_negative_numbers = true,
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1_000, allow_negative_numbers = true,
           value_parser = whole_number::<u32>(1..=MAX_JOBS))]
     limit: u32,
 }

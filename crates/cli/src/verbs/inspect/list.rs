@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::handle::resolve_id;
-use crate::flags::selection::{JobFilterArgs, hint_unknown_name};
+use crate::flags::selection::{JobFilterArgs, hint_dead_not_failed, hint_unknown_name};
 use crate::flags::whole_number::whole_number;
 use crate::render::list_format;
 use crate::render::list_format::ListFormatArgs;
@@ -36,7 +36,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct PageArgs {
     /// Show at most this many jobs
-    #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true,
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100, allow_negative_numbers = true,
           value_parser = whole_number::<usize>(0..=usize::MAX as i128))]
     limit: usize,
     /// Start after this job, the last one of the previous page
@@ -69,8 +69,8 @@ pub(crate) fn show_page(
         }
         Some(sort) => Listing::sorted(store, filter, sort, args.limit)?,
     };
-    if let (true, true, Some(nothing)) = (jobs.is_empty(), args.shape.is_table(context), nothing) {
-        context.hint(nothing)?;
+    if jobs.is_empty() && args.shape.is_table(context) && !hint_dead_not_failed(context, filter)? {
+        nothing.map_or(Ok(()), |nothing| context.hint(nothing))?;
     }
     list_format::print(context, &args.shape, &mut jobs, &context.clock(store.now()?))?;
     match (jobs.rest(), args.shape.sort) {

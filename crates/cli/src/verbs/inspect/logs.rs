@@ -117,7 +117,7 @@ fn chosen_job(args: &Args, context: &Context) -> Result<JobId, Failure> {
     let id = running.map_or_else(|| resolve_or_latest(context, args.id.as_deref()), Ok)?;
     if args.id.is_none() && context.shows_progress() {
         let job = find(store, &id)?;
-        context.hint(&format!("job {}: {}", job.handle(), printable(&job.command)))?;
+        context.hint(&format!("job {}: {}", job.handle(), printable(job.label())))?;
     }
     Ok(id)
 }

@@ -59,8 +59,11 @@ fn write_facts(out: &mut dyn Write, record: &JobRecord, clock: &Clock) -> io::Re
 /// The properties of a job that are set, the most important first.
 fn facts(job: &Job, clock: &Clock) -> Vec<(&'static str, String)> {
     let (life, options) = (&job.life, &job.options);
-    let mut facts = vec![("command", job.command.clone()), ("queue", job.queue.to_string())];
+    let mut facts = Vec::new();
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    say("name", job.name().map(str::to_owned));
+    say("command", Some(job.command.clone()));
+    say("queue", Some(job.queue.to_string()));
     say("priority", (job.priority != 0).then(|| job.priority.to_string()));
     say("waits for", waits_for(job, clock));
     say("error", job.latest.error.clone());

@@ -31,7 +31,7 @@ use store::Queue;
   queuectl status --watch --interval 10s --json >> status.jsonl")]
 pub(crate) struct Args {
     /// Refresh until q or Ctrl-C
-    #[arg(long)]
+    #[arg(short, long)]
     watch: bool,
     /// Print only the problems; exit with 1 if there are any, for monitoring
     #[arg(long, conflicts_with = "watch")]

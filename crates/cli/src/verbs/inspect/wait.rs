@@ -49,7 +49,7 @@ use sys::poll::Poll;
   queuectl enqueue --file jobs.jsonl | xargs queuectl wait -q")]
 pub(crate) struct Args {
     /// Stop waiting after this long: 90, 1m30s [default: no limit]
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
+    #[arg(short, long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
     timeout: Option<Duration>,
     #[command(flatten)]
     selection: SelectionArgs,

@@ -36,7 +36,7 @@ enum BatchVerb {
     #[command(after_help = "Examples:\n  queuectl batch list\n  queuectl batch list --json --limit 1000")]
     List {
         /// Show at most this many batches
-        #[arg(long, value_name = "N", default_value_t = 100, allow_negative_numbers = true,
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 100, allow_negative_numbers = true,
               value_parser = whole_number::<usize>(0..=usize::MAX as i128))]
         limit: usize,
     },

@@ -6,11 +6,15 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
+use self::lines::JsonInput;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::verbs::jobs::start_hints::hint_not_starting;
+use crate::verbs::jobs::typed_command::{
+    HOW_TO_QUOTE_JSON, bad_json, begins_json, hint_one_word, looks_like_split_json,
+};
 use crate::verbs::manage::change::find;
 
 use domain::job::spec::JobSpec;
@@ -26,14 +30,17 @@ use store::{EnqueueResult, Store};
 
 /// Add jobs to the queue
 ///
-/// Prints the id of each job once it is stored and synced to disk. Give the job as JSON (an object, or an array of
-/// objects), as flags, or as the words of a command after `--`. A file or stream contains one JSON object per line; with
-/// --each, every line is filled into the command to make one job.
+/// Prints the id of each job once it is stored and synced to disk. Give the job as a command, as flags, or as JSON (an
+/// object, or an array of objects), which flags can complete. A file or stream contains one JSON object per line, or one
+/// JSON document; with --each, every line is filled into the command to make one job.
+///
+/// The first word that is neither a flag nor JSON begins the command. One word, or a first word with a blank, is a line
+/// for the shell; several words are a program and its arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  queuectl enqueue -- convert \"a b.png\" out.jpg
-  queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
-  queuectl enqueue --command \"make test\" --queue ci --max-retries 0
+  queuectl enqueue convert \"a b.png\" out.jpg
+  queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}' --priority high
+  queuectl enqueue -c \"make && make test\" --name nightly -Q ci --max-retries 0
   queuectl enqueue --file jobs.jsonl --batch nightly
   ls *.png | queuectl enqueue --each - -- convert {} small/{}
   generate-jobs | queuectl enqueue -")]
@@ -44,8 +51,8 @@ pub(crate) struct Args {
     /// The command and its arguments, used exactly as given
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
-    /// A file with one JSON job per line; the whole file is checked before any job is stored
-    #[arg(long, value_name = "FILE", help_heading = "Many jobs")]
+    /// A file with one JSON job per line, or with one JSON document; the whole file is checked before any job is stored
+    #[arg(short, long, value_name = "FILE", help_heading = "Many jobs")]
     file: Option<PathBuf>,
     /// Make one job per line of this file, or of standard input if -; {} in the command stands for the line
     #[arg(long, value_name = "FILE", help_heading = "Many jobs")]
@@ -106,14 +113,15 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
             }
             queues_of_unfinished(store, queues, &answers)?
         }
-        Input::Batch(requests) => {
-            let queues = requests.iter().map(|request| request.queue.clone()).collect();
-            let answers = enqueuer.enqueue(requests)?;
-            print_batch(context, store, &answers)?;
-            queues_of_unfinished(store, queues, &answers)?
-        }
-        Input::File(path) => lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Json)?,
-        Input::Stream => lines::enqueue_stream(context, &mut enqueuer, LineFormat::Json)?,
+        Input::Batch(requests) => enqueue_batch(context, store, &mut enqueuer, requests)?,
+        Input::File(path) => match lines::enqueue_json_file(context, &mut enqueuer, &path)? {
+            JsonInput::Document(requests) => enqueue_batch(context, store, &mut enqueuer, requests)?,
+            JsonInput::Lines(queues) => queues,
+        },
+        Input::Stream => match lines::enqueue_json_stream(context, &mut enqueuer)? {
+            JsonInput::Document(requests) => enqueue_batch(context, store, &mut enqueuer, requests)?,
+            JsonInput::Lines(queues) => queues,
+        },
         Input::Each(path, each) if path.as_os_str() == "-" => {
             lines::enqueue_stream(context, &mut enqueuer, LineFormat::Each(&each))?
         }
@@ -130,6 +138,18 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
         context.hint(&format!("queue `{queue}` is new; did you mean `{other}`?"))?;
     }
     Ok(())
+}
+
+fn enqueue_batch(
+    context: &Context,
+    store: &dyn Store,
+    enqueuer: &mut Enqueuer<'_>,
+    requests: Vec<JobSpec>,
+) -> Result<BTreeSet<QueueName>, Failure> {
+    let queues = requests.iter().map(|request| request.queue.clone()).collect();
+    let answers = enqueuer.enqueue(requests)?;
+    print_batch(context, store, &answers)?;
+    queues_of_unfinished(store, queues, &answers)
 }
 
 /// The queues of the jobs that still have to run.
@@ -153,27 +173,51 @@ fn queues_of_unfinished(
     Ok(unfinished)
 }
 
-/// Exactly one source of jobs may be given.
+/// One source of jobs may be given. Flags complete the JSON of an argument.
 fn resolve(context: &Context, args: Args) -> Result<Input, Failure> {
+    refuse_split_json(&args)?;
     if args.each.is_some() {
         return resolve_each(context, args);
     }
     let Args { job, words, file, mut flags, .. } = args;
-    let command = flags.command.take();
-    let has_flags = flags != JobFlags::default();
-    let job = one_word(job)?;
-    match (job, file, command, words.is_empty()) {
-        (None, None, Some(command), true) => Ok(one(flags.into_spec(context, command)?)),
-        (None, None, None, false) => Ok(one(flags.into_spec(context, quote_words(&words))?)),
-        (None, None, None, true) => Err(Failure::usage("no job given")
-            .with_hint("try `queuectl enqueue -- echo hi`; --help shows the other forms")),
-        (None, Some(file), None, true) if !has_flags => {
+    let json = one_argument(job)?;
+    let command = match (flags.command.take(), words.is_empty()) {
+        (command, true) => command,
+        (None, false) => Some(quote_words(&words)),
+        (Some(_), false) => return Err(given_in_several_ways()),
+    };
+    let is_alone = command.is_none() && flags == JobFlags::default();
+    match (json.as_deref(), file) {
+        (None, None) => {
+            let command = command.ok_or_else(|| {
+                Failure::usage("no job given")
+                    .with_hint("try `queuectl enqueue echo hi`; --help shows the other forms")
+            })?;
+            hint_one_word(context, &words)?;
+            Ok(one(flags.into_spec(context, command)?))
+        }
+        (Some("-"), None) if is_alone => Ok(Input::Stream),
+        (None, Some(file)) if is_alone => {
             Ok(if file.as_os_str() == "-" { Input::Stream } else { Input::File(file) })
         }
-        (Some(json), None, None, true) if !has_flags => parse_json(&json),
-        _ => Err(Failure::usage("the job is given in more than one way")
-            .with_hint("give it as JSON, as flags with --command or words after --, or with --file")),
+        (Some(json), None) if json != "-" => parse_json(json, &flags.into_partial_spec(context, command)?),
+        (Some(_), _) | (None, Some(_)) => Err(given_in_several_ways()),
     }
+}
+
+fn given_in_several_ways() -> Failure {
+    Failure::usage("the job is given in more than one way").with_hint(
+        "give it as JSON, which flags can complete, as flags with --command or words after --, or with --file",
+    )
+}
+
+/// A shell takes unquoted JSON apart at its commas: `{"id":"a","command":"b"}` arrives as `id:a` and `command:b`.
+fn refuse_split_json(args: &Args) -> Result<(), Failure> {
+    let words = args.flags.command.iter().chain(&args.job).chain(&args.words);
+    if looks_like_split_json(words.map(String::as_str)) {
+        return Err(Failure::usage("this looks like JSON without its quotes").with_hint(HOW_TO_QUOTE_JSON));
+    }
+    Ok(())
 }
 
 /// `--each` accepts the command only as words: a line then fills in part of one word and cannot inject shell syntax.
@@ -195,11 +239,16 @@ fn resolve_each(context: &Context, args: Args) -> Result<Input, Failure> {
     Ok(Input::Each(path, Box::new(EachSpec { words, is_csv: csv, request })))
 }
 
-/// Forgetting `--` before the words of a command is a common mistake.
-fn one_word(mut typed: Vec<String>) -> Result<Option<String>, Failure> {
+/// The argument that contains JSON.
+fn one_argument(mut typed: Vec<String>) -> Result<Option<String>, Failure> {
     if typed.len() > 1 {
-        return Err(Failure::usage("too many arguments: a job as JSON is one argument")
-            .with_hint(format!("to enqueue a command, write `queuectl enqueue -- {}`", typed.join(" "))));
+        let failure = Failure::usage("too many arguments: a job as JSON is one argument");
+        let is_json = typed.iter().any(|word| begins_json(word));
+        return Err(failure.with_hint(if is_json {
+            HOW_TO_QUOTE_JSON.to_owned()
+        } else {
+            format!("to enqueue a command, write `queuectl enqueue -- {}`", typed.join(" "))
+        }));
     }
     Ok(typed.pop())
 }
@@ -208,12 +257,29 @@ fn one(request: JobSpec) -> Input {
     Input::One(Box::new(request))
 }
 
-fn parse_json(json: &str) -> Result<Input, Failure> {
+/// The jobs of this JSON, each completed by the fields that were given as flags.
+fn parse_json(json: &str, flags: &JobSpec) -> Result<Input, Failure> {
+    let complete = |spec: JobSpec| {
+        let completed = if *flags == JobSpec::default() { Ok(spec) } else { spec.merge(flags) };
+        completed.map_err(OpError::from)
+    };
     match json.trim_start().chars().next() {
-        None => Err(Failure::usage("the job is empty").with_hint("try `queuectl enqueue -- echo hi`")),
-        Some('-') if json == "-" => Ok(Input::Stream),
-        Some('{') => Ok(one(serde_json::from_str(json).map_err(OpError::from)?)),
-        Some('[') => Ok(Input::Batch(serde_json::from_str(json).map_err(OpError::from)?)),
+        None => Err(Failure::usage("the job is empty").with_hint("try `queuectl enqueue echo hi`")),
+        Some('{') if flags.command.is_some() => {
+            let spec = JobSpec::from_json_without_command(json).map_err(|error| bad_json(json, error))?;
+            Ok(one(complete(spec)?))
+        }
+        Some('{') => {
+            let spec = serde_json::from_str(json).map_err(|error| bad_json(json, error))?;
+            Ok(one(complete(spec)?))
+        }
+        Some('[') => {
+            let specs: Vec<JobSpec> = serde_json::from_str(json).map_err(|error| bad_json(json, error))?;
+            if flags.id.is_some() && specs.len() > 1 {
+                return Err(Failure::usage("--id cannot be combined with an array of several jobs"));
+            }
+            Ok(Input::Batch(specs.into_iter().map(complete).collect::<Result<_, _>>()?))
+        }
         Some(_) => Err(Failure::usage(format!("`{json}` is not a JSON object or array"))
             .with_hint(format!("to enqueue a command, write `queuectl enqueue -- {json}`"))),
     }

@@ -1,6 +1,7 @@
 //! `queuectl run`: its arguments. Its behaviour is in `follow`.
 
 mod follow;
+mod ignored_input;
 mod question;
 pub(crate) mod terminal;
 
@@ -13,6 +14,7 @@ use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::slot_loan::SlotLoan;
+use crate::verbs::jobs::typed_command::hint_one_word;
 use crate::verbs::workers::worker::ForeignHome;
 use domain::job::spec::JobSpec;
 use domain::text::shell::quote_words;
@@ -26,7 +28,7 @@ use sys::signal;
 ///
 /// The job is enqueued like any other and run by a worker. If no running worker would take it, queuectl starts a worker
 /// for this job alone; inside another job it does so also when all slots are busy. The command's stdout and stderr are
-/// passed through byte for byte. Its standard input is empty.
+/// passed through byte for byte. Its standard input is empty; a warning says so if queuectl itself is given input.
 ///
 /// The exit code is that of the command, or 128 + n if signal n ended it. It is 1, with an error on stderr, if the command
 /// timed out, could not be started, or its job was cancelled. A failed command is retried only with --max-retries; then
@@ -40,11 +42,11 @@ use sys::signal;
 /// With --json, the job is printed on stdout when it has finished, and the command's output goes to stderr. With -q, only
 /// the command's output and errors are printed.
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("max_retries", |flag| flag.help("Retries after the first attempt [default: 0]")))]
+#[command(mut_arg("max_retries", |flag| flag.help("Retries after the first attempt; --max-attempts counts that one, too [default: 0]")))]
 #[command(mut_arg("if_absent", |flag| flag.help("If a job with this id exists, follow it instead of failing")))]
 #[command(after_help = "Examples:
-  queuectl run -- make test
-  queuectl run --command \"make test 2>&1 | tee test.log\"
+  queuectl run make test
+  queuectl run -c \"make test 2>&1 | tee test.log\"
   queuectl run --queue ci --timeout 10m --max-retries 2 -- ./deploy staging
   queuectl run --json -- make test 2>/dev/null | jq .exit_code")]
 pub(crate) struct Args {
@@ -81,10 +83,17 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     start.map_or(Ok(()), |start| start.confirm(context))?;
     let loan = |inside| SlotLoan::new(context, store, inside, [answer.id().clone()]);
     let loan = inside.map(loan).transpose()?;
+    let warned = ignored_input::warn(context)?;
     let ended = Run::new(context, store, &interrupts, answer, loan).and_then(Run::follow);
     signal::end_quietly_on_closed_pipe();
     match ended {
-        Ok(code) => Ok(code),
+        Ok(code) => {
+            if !warned {
+                // The writer of a pipe may have started later than this process.
+                ignored_input::warn(context)?;
+            }
+            Ok(code)
+        }
         Err(EarlyExit::Failed(failure)) => Err(failure),
         Err(EarlyExit::Signal(signal)) => interrupts.end_by(signal),
     }
@@ -92,7 +101,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
 
 fn resolve(context: &Context, args: Args) -> Result<JobSpec, Failure> {
     let Args { words, mut flags, .. } = args;
-    let command = one_command(flags.command.take(), &words, "try `queuectl run echo hi`")?;
+    let command = one_command(context, flags.command.take(), &words, "try `queuectl run echo hi`")?;
     let mut request = flags.into_spec(context, command)?;
     if request.max_attempts.is_none() {
         // The caller waits for the result, so a failure is not retried by default.
@@ -102,15 +111,27 @@ fn resolve(context: &Context, args: Args) -> Result<JobSpec, Failure> {
 }
 
 /// The command, given by `--command` or as words after `--`. `hint` shows how to give it.
-pub(crate) fn one_command(flag: Option<String>, words: &[String], hint: &str) -> Result<String, Failure> {
-    given_command(flag, words)?.ok_or_else(|| Failure::usage("no command given").with_hint(hint))
+pub(crate) fn one_command(
+    context: &Context,
+    flag: Option<String>,
+    words: &[String],
+    hint: &str,
+) -> Result<String, Failure> {
+    given_command(context, flag, words)?.ok_or_else(|| Failure::usage("no command given").with_hint(hint))
 }
 
 /// The command if it is given, by `--command` or as words after `--`.
-pub(crate) fn given_command(flag: Option<String>, words: &[String]) -> Result<Option<String>, Failure> {
+pub(crate) fn given_command(
+    context: &Context,
+    flag: Option<String>,
+    words: &[String],
+) -> Result<Option<String>, Failure> {
     match (flag, words.is_empty()) {
         (flag, true) => Ok(flag),
-        (None, false) => Ok(Some(quote_words(words))),
+        (None, false) => {
+            hint_one_word(context, words)?;
+            Ok(Some(quote_words(words)))
+        }
         (Some(_), false) => Err(Failure::usage("the command is given in more than one way")
             .with_hint("use either --command or words after --")),
     }

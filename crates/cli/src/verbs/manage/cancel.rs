@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 fn latest_after_asking(args: &Args, context: &Context) -> Result<Selection, Failure> {
     let id = latest_to_change(context)?;
     let job = find(context.store()?, &id)?;
-    let what = format!("cancel job {} ({})", job.handle(), printable(&job.command));
+    let what = format!("cancel job {} ({})", job.handle(), printable(job.label()));
     ask(context, &what, args.change.yes)?;
     Ok(Selection::Named(id.into()))
 }

@@ -12,7 +12,7 @@ use crate::confirm::confirm;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, report};
 use crate::flags::handle::NamedJobs;
-use crate::flags::selection::{Selection, hint_no_match};
+use crate::flags::selection::{Selection, hint_dead_not_failed, hint_no_match};
 use crate::render::list_format::print_table;
 use crate::render::progress::Bar;
 use crate::render::report_change::report_change;
@@ -69,14 +69,72 @@ pub(crate) fn change(
             Ok(worst.max(preview_ids(context, &ids, wording)?))
         }
         Selection::Named(NamedJobs { ids, worst }) => {
-            confirm(context, wording.infinitive, ids.len() as u64, args.yes || !wording.is_final)?;
+            if wording.is_final && !args.yes && ids.len() > 1 {
+                confirm(context, wording.infinitive, count_changeable(context, &ids, wording)?, false)?;
+            }
             Ok(worst.max(change_each(context, &ids, wording)?))
         }
         Selection::Matching(filter) => {
-            change_matching(context, &restrict_states(filter, wording)?, args, wording)?;
+            let names_states = !filter.phases.is_empty();
+            let filter = restrict_states(filter, wording)?;
+            let selected = select(context.store()?, &filter)?;
+            if selected.is_empty() {
+                hint_none_selected(context, &filter, names_states, wording)?;
+            }
+            change_selection(context, selected, args, wording)?;
             Ok(None)
         }
     }
+}
+
+/// How many of the jobs with these ids exist and can be changed.
+fn count_changeable(context: &Context, ids: &[JobId], wording: &Wording) -> Result<u64, Failure> {
+    let mut count = 0;
+    for id in ids {
+        let job = context.store()?.find(id)?;
+        count += u64::from(job.is_some_and(|job| wording.verb.applies_to(job.life.state.name())));
+    }
+    Ok(count)
+}
+
+fn hint_none_selected(
+    context: &Context,
+    filter: &JobFilter,
+    names_states: bool,
+    wording: &Wording,
+) -> Result<(), Failure> {
+    if *filter == (JobFilter { phases: filter.phases.clone(), ..JobFilter::default() }) {
+        // If the filter is only a state, "0 jobs cancelled" is enough.
+        return hint_dead_not_failed(context, filter).map(|_| ());
+    }
+    if names_states || !hint_other_states(context, filter, wording)? {
+        hint_no_match(context, filter)?;
+    }
+    Ok(())
+}
+
+/// Prints a hint if jobs in other states match: the verb excludes them unless the user names their state, or at all.
+fn hint_other_states(context: &Context, filter: &JobFilter, wording: &Wording) -> Result<bool, Failure> {
+    let others = select(context.store()?, &JobFilter { phases: Vec::new(), ..filter.clone() })?;
+    let parts: Vec<String> = by_state(&others)
+        .into_iter()
+        .map(|(state, count)| {
+            let (jobs, name, verb) = (jobs(count), state.name(), wording.infinitive);
+            let (are, them) = if count == 1 { ("is", "it") } else { ("are", "them") };
+            if wording.verb.applies_to(state) {
+                format!("{jobs} {are} {name}; to {verb} {them}, add --state {name}")
+            } else if name == wording.participle {
+                format!("{jobs} {are} {name} already")
+            } else {
+                format!("{jobs} {are} {name} and cannot be {}", wording.participle)
+            }
+        })
+        .collect();
+    if parts.is_empty() {
+        return Ok(false);
+    }
+    context.hint(&format!("no jobs matched: {}", parts.join("; ")))?;
+    Ok(true)
 }
 
 /// Restricts the filter to states that the verb can change; refuses any other state.
@@ -92,18 +150,12 @@ fn restrict_states(filter: JobFilter, wording: &Wording) -> Result<JobFilter, Fa
         .with_hint(format!("the states are {}", names.join(", "))))
 }
 
-fn change_matching(
+fn change_selection(
     context: &Context,
-    filter: &JobFilter,
+    selected: Vec<JobRef>,
     args: &ChangeArgs,
     wording: &Wording,
 ) -> Result<(), Failure> {
-    let selected = select(context.store()?, filter)?;
-    // If the filter is only a state, "0 jobs cancelled" is enough.
-    let is_narrowed = *filter != JobFilter { phases: filter.phases.clone(), ..JobFilter::default() };
-    if selected.is_empty() && is_narrowed {
-        hint_no_match(context, filter)?;
-    }
     if args.dry_run {
         return preview(context, &selected, wording);
     }

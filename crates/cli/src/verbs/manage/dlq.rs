@@ -25,7 +25,7 @@ use store::{JobFilter, Phase, Store};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl dlq list --group
-  queuectl dlq retry --all
+  queuectl dlq retry --all --yes
   queuectl dlq purge job1 job2 --yes")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -51,9 +51,12 @@ enum DlqVerb {
         id: String,
     },
     /// Run dead jobs again, with their full number of retries
+    ///
+    /// Running commands again cannot be undone, so a selection of more than one job asks first, or needs --yes in a script.
+    /// Jobs that are named one by one are retried without a question.
     #[command(after_help = "Examples:
   queuectl dlq retry job1
-  queuectl dlq retry --all
+  queuectl dlq retry --all --yes
   queuectl dlq retry --queue mail --command-like '*smtp*' --dry-run")]
     Retry(DeadSelectionArgs),
     /// Delete dead jobs with their history and output
@@ -91,11 +94,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
             check_dead(&find(store, &id)?)?;
             show::show(context, store, &id)?;
         }
-        // Retrying can be undone, so `--all` needs no confirmation.
-        DlqVerb::Retry(mut which) => {
-            which.change.yes |= which.all && which.filter.is_empty();
-            return change_dead(context, which, &RETRY);
-        }
+        DlqVerb::Retry(which) => return change_dead(context, which, &RETRY),
         DlqVerb::Purge(which) => return change_dead(context, which, &PURGE),
     }
     Ok(ExitCode::SUCCESS)

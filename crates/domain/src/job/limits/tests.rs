@@ -64,7 +64,6 @@ fn an_invalid_limit_is_refused_with_the_reason() {
         (r#"{"memory":"512"}"#, "write 512M"),
         (r#"{"memory":1.5}"#, "a size such as"),
         (r#"{"memory":-1}"#, "a size such as"),
-        (r#"{"memory":null}"#, "a size such as"),
         (r#"{"cpu":"1"}"#, "`cpu`"),
         (r#"{"cpu":0}"#, "from 0.01 to 10000"),
         (r#"{"cpu":1e400}"#, "out of range"),

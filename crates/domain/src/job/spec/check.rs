@@ -10,6 +10,8 @@ use crate::values::span::SpanError;
 pub const MAX_COMMAND_BYTES: usize = 131_071;
 /// Of `NAME=value`. A captured variable is never longer, because the kernel would not have started queuectl with it.
 pub const MAX_VARIABLE_BYTES: usize = 131_071;
+/// Of the name of a job.
+pub const MAX_NAME_BYTES: usize = 256;
 pub const MAX_DEPENDENCIES: usize = 10_000;
 pub(super) const NO_COMMAND: &str = "a job needs a `command`";
 const MAX_QUOTED_NAME_CHARS: usize = 64;
@@ -17,6 +19,8 @@ pub const MAX_TAGS: usize = 64;
 pub const MAX_TAG_BYTES: usize = 128;
 pub const MAX_UNIQUE_KEY_BYTES: usize = 512;
 pub const MAX_CWD_BYTES: usize = 4_096;
+/// The characters that Unicode calls mandatory line breaks.
+const LINE_BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SpecError {
@@ -28,6 +32,10 @@ pub enum SpecError {
     CommandTooLong { bytes: usize },
     #[error("`{field}` contains a NUL byte")]
     Nul { field: &'static str },
+    #[error("`{field}` has more than one line")]
+    SeveralLines { field: &'static str },
+    #[error("field `{field}` is given twice: in the JSON and as a flag")]
+    GivenTwice { field: &'static str },
     #[error("give `max_retries` or `max_attempts`, not both")]
     BothRetries,
     #[error("give `run_at` or `delay`, not both")]
@@ -78,6 +86,18 @@ pub fn check_first_word(command: &str) -> Result<(), SpecError> {
 
 pub(crate) fn has_first_word(command: &str) -> bool {
     !matches!(command.split_whitespace().next(), None | Some("''" | "\"\""))
+}
+
+/// A name is one line. Other control characters are escaped wherever it is shown.
+pub fn check_name(name: String) -> Result<String, SpecError> {
+    let name = check_short("name", name, MAX_NAME_BYTES)?;
+    if name.trim().is_empty() {
+        return Err(SpecError::Empty { field: "name" });
+    }
+    if name.contains(LINE_BREAKS) {
+        return Err(SpecError::SeveralLines { field: "name" });
+    }
+    Ok(name)
 }
 
 pub fn check_unique_key(key: String) -> Result<String, SpecError> {

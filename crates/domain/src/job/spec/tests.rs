@@ -10,9 +10,10 @@ use crate::job::backoff::Strategy;
 use crate::job::spec::*;
 
 /// Each field with a valid value.
-const SAMPLES: [(&str, &str); 20] = [
+const SAMPLES: [(&str, &str); 21] = [
     ("command", r#""true""#),
     ("id", r#""job1""#),
+    ("name", r#""nightly report""#),
     ("queue", r#""media""#),
     ("priority", "1"),
     ("max_retries", "1"),
@@ -94,7 +95,7 @@ fn a_job_needs_only_a_command() {
 
 #[test]
 fn all_fields_together_are_parsed() {
-    let json = r#"{"command":"make","id":"job1","queue":"media","priority":-5,"max_retries":0,"timeout":"1m30s",
+    let json = r#"{"command":"make","id":"job1","name":"all of it","queue":"media","priority":-5,"max_retries":0,"timeout":"1m30s",
         "run_at":"2026-01-31T09:30:00+02:00","depends_on":["a","b"],"on_dependency_failure":"run","unique_key":"k",
         "unique_for":"1h","cwd":"/srv","env":{"B":"2","A":""},"tags":["x","y"],
         "limits":{"pids":9},"retry_on":[75,1],"no_retry_on":[2],
@@ -102,6 +103,7 @@ fn all_fields_together_are_parsed() {
     let expected = JobSpec {
         command: Some("make".to_owned()),
         id: "job1".parse().ok(),
+        name: Some("all of it".to_owned()),
         queue: "media".parse().ok(),
         priority: Some(-5),
         max_retries: Some(0),
@@ -131,7 +133,7 @@ fn all_fields_together_are_parsed() {
 }
 
 /// Every field that a job can have, except those that exclude each other.
-const ALL_FIELDS: &str = r#"{"command":"echo \"hi\"","id":"a","queue":"q","priority":-3,"max_retries":0,
+const ALL_FIELDS: &str = r#"{"command":"echo \"hi\"","id":"a","name":"n","queue":"q","priority":-3,"max_retries":0,
     "timeout":"1m30s","run_at":"2026-01-31T09:30:00.000Z",
     "backoff":{"strategy":"linear","delay":"1s500ms","base":1.5,"max":"5m","jitter":0.25},
     "depends_on":["b","c"],"on_dependency_failure":"run","unique_key":"k","unique_for":"1h","cwd":"/tmp","env":{"A":"ä=b"},
@@ -209,6 +211,42 @@ fn whole_numbers_are_accepted_up_to_their_bounds() {
 }
 
 #[test]
+fn words_for_priorities_are_numbers() {
+    for (word, priority) in [("low", -10), ("normal", 0), ("high", 10), ("urgent", 20), ("HIGH", 10)] {
+        assert_eq!(accept("priority", &quoted(word)).priority, Some(priority));
+    }
+    let written = serde_json::to_string(&accept("priority", r#""high""#)).expect("JSON");
+    assert_eq!(written, r#"{"command":"true","priority":10}"#);
+}
+
+#[test]
+fn null_means_absent() {
+    for (field, _) in &SAMPLES[1..] {
+        assert_eq!(accept(field, "null"), plain(), "{field}");
+    }
+    for field in ["strategy", "delay", "base", "max", "jitter"] {
+        let backoff = accept("backoff", &format!(r#"{{"{field}":null}}"#)).backoff;
+        assert_eq!(backoff, Some(BackoffChoice::default()), "{field}");
+    }
+    for field in ["memory", "cpu", "pids", "nice", "open_files"] {
+        let limits = accept("limits", &format!(r#"{{"{field}":null}}"#)).limits;
+        assert_eq!(limits, Some(Limits::default()), "{field}");
+    }
+}
+
+#[test]
+fn fields_from_two_sources_are_merged_unless_both_give_one() {
+    let json = JobSpec::from_json_without_command(r#"{"queue":"q","tags":["x"]}"#).expect("valid");
+    let flags = JobSpec { command: Some("true".to_owned()), priority: Some(5), ..JobSpec::default() };
+    let merged = json.clone().merge(&flags).expect("different fields");
+    let expected = JobSpec { queue: "q".parse().ok(), tags: vec!["x".to_owned()], ..flags.clone() };
+    assert_eq!(merged, expected);
+    let both = JobSpec { tags: vec!["y".to_owned()], ..flags };
+    assert_eq!(json.merge(&both), Err(SpecError::GivenTwice { field: "tags" }));
+    assert!(JobSpec::from_json_without_command(r#"{"queue":"q"} x"#).is_err());
+}
+
+#[test]
 fn times_are_parsed_in_every_form() {
     for (value, expected) in [
         ("2026-01-31T09:30:00Z", "2026-01-31T09:30:00.000Z"),
@@ -256,6 +294,7 @@ fn lengths_are_accepted_up_to_their_limits() {
     for (field, fits, too_large, limit) in [
         ("command", text(131_071), text(131_072), "131071"),
         ("id", text(128), text(129), "128"),
+        ("name", text(256), text(257), "256"),
         ("queue", text(64), text(65), "64"),
         ("unique_key", text(512), text(513), "512"),
         ("cwd", text(4_096), text(4_097), "4096"),

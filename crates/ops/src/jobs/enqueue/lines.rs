@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, Read};
 
+use super::document::BYTE_ORDER_MARK;
 use super::each::{EachCommands, EachSpec};
 use super::{Enqueuer, with_ids};
 use crate::OpError;
@@ -335,8 +336,10 @@ impl<'e, R: BufRead> Lines<'e, R> {
             if read_line(&mut self.source, &mut self.buffer)? == 0 {
                 return Ok(None);
             }
-            if !self.buffer.trim_ascii().is_empty() {
-                let request = serde_json::from_slice(&self.buffer)?;
+            let has_mark = self.line == 1 && self.buffer.starts_with(BYTE_ORDER_MARK);
+            let text = if has_mark { &self.buffer[BYTE_ORDER_MARK.len()..] } else { &self.buffer[..] };
+            if !text.trim_ascii().is_empty() {
+                let request = serde_json::from_slice(text)?;
                 return Ok(Some(NumberedRequest { line: self.line, request }));
             }
         }

@@ -38,7 +38,7 @@ pub(super) struct WaitArgs {
     #[arg(value_name = "NAME")]
     name: BatchName,
     /// Stop waiting after this long: 90, 1m30s [default: no limit]
-    #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
+    #[arg(short, long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
     timeout: Option<Duration>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Chain, Cursor, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,10 +14,13 @@ use crate::failure::Failure;
 use crate::render::progress::{Bar, MIN_RATED, rate};
 use crate::render::text::{grouped, jobs, printable};
 use crate::verbs::manage::change::find;
+use domain::job::spec::JobSpec;
 use domain::values::name::{JobId, QueueName};
 use ops::OpError;
 use ops::escape::write_json;
 use ops::jobs::enqueue::Enqueuer;
+use ops::jobs::enqueue::document;
+use ops::jobs::enqueue::document::Beginning;
 use ops::jobs::enqueue::lines;
 use ops::jobs::enqueue::lines::{LineFormat, Tally};
 use ops::json::EnqueuedJson;
@@ -35,12 +38,54 @@ pub(crate) fn enqueue_file(
 ) -> Result<BTreeSet<QueueName>, Failure> {
     let is_regular = path.metadata().is_ok_and(|meta| meta.is_file());
     if !is_regular {
-        return store_lines(context, enqueuer, open(path)?, form, None);
+        return store_lines(context, enqueuer, unread(open(path)?), form, None);
     }
     let mut bar = Bar::new(context, "checking", None);
     let total = lines::check(enqueuer, open(path)?, form, |lines| bar.advance(lines))?;
     drop(bar);
-    store_lines(context, enqueuer, open(path)?, form, Some(total))
+    store_lines(context, enqueuer, unread(open(path)?), form, Some(total))
+}
+
+/// What became of JSON from a file or a stream.
+pub(crate) enum JsonInput {
+    /// The jobs of one document, not stored yet.
+    Document(Vec<JobSpec>),
+    /// Lines, whose jobs were stored, and the queues of those that have to run.
+    Lines(BTreeSet<QueueName>),
+}
+
+/// As [`enqueue_file`], for JSON.
+pub(crate) fn enqueue_json_file(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    path: &Path,
+) -> Result<JsonInput, Failure> {
+    let mut source = open(path)?;
+    let first = match document::begin(&mut source)? {
+        Beginning::Document(jobs) => return Ok(JsonInput::Document(jobs)),
+        Beginning::Lines(first) => first,
+    };
+    let queues = if path.metadata().is_ok_and(|meta| meta.is_file()) {
+        enqueue_file(context, enqueuer, path, LineFormat::Json)?
+    } else {
+        store_lines(context, enqueuer, Cursor::new(first).chain(source), LineFormat::Json, None)?
+    };
+    Ok(JsonInput::Lines(queues))
+}
+
+/// As [`enqueue_json_file`], for standard input.
+pub(crate) fn enqueue_json_stream(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+) -> Result<JsonInput, Failure> {
+    let mut source = buffered(io::stdin());
+    match document::begin(&mut source)? {
+        Beginning::Document(jobs) => Ok(JsonInput::Document(jobs)),
+        Beginning::Lines(first) => {
+            let source = Cursor::new(first).chain(source);
+            store_lines(context, enqueuer, source, LineFormat::Json, None).map(JsonInput::Lines)
+        }
+    }
 }
 
 /// As [`enqueue_file`], for standard input.
@@ -49,7 +94,7 @@ pub(crate) fn enqueue_stream(
     enqueuer: &mut Enqueuer<'_>,
     form: LineFormat<'_>,
 ) -> Result<BTreeSet<QueueName>, Failure> {
-    store_lines(context, enqueuer, buffered(io::stdin()), form, None)
+    store_lines(context, enqueuer, unread(buffered(io::stdin())), form, None)
 }
 
 /// At most this many commands are shown by `--dry-run`.
@@ -89,10 +134,17 @@ fn open(path: &Path) -> Result<BufReader<File>, Failure> {
     Ok(buffered(file))
 }
 
+/// An input, after the bytes that were read from it already.
+type Source<R> = Chain<Cursor<Vec<u8>>, BufReader<R>>;
+
+fn unread<R: Read>(source: BufReader<R>) -> Source<R> {
+    Cursor::new(Vec::new()).chain(source)
+}
+
 fn store_lines<R: Read + AsFd>(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
-    source: BufReader<R>,
+    source: Source<R>,
     form: LineFormat<'_>,
     total: Option<u64>,
 ) -> Result<BTreeSet<QueueName>, Failure> {
@@ -139,8 +191,9 @@ fn buffered<R: Read>(input: R) -> BufReader<R> {
 }
 
 /// Whether more input is available without blocking.
-fn has_more_now<R: Read + AsFd>(reader: &BufReader<R>) -> bool {
-    if reader.buffer().contains(&b'\n') {
+fn has_more_now<R: Read + AsFd>(source: &Source<R>) -> bool {
+    let (first, reader) = source.get_ref();
+    if first.position() < first.get_ref().len() as u64 || reader.buffer().contains(&b'\n') {
         return true;
     }
     let mut descriptor = [PollFd::new(reader.get_ref(), PollFlags::IN)];

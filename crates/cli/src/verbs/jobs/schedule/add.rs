@@ -83,7 +83,7 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
 fn job(context: &Context, args: &mut Args) -> Result<JobSpec, Failure> {
     let mut flags = std::mem::take(&mut args.flags);
     let hint = "write it after --, as in `queuectl schedule add nightly --cron \"0 3 * * *\" -- make`";
-    let command = one_command(flags.command.take(), &args.words, hint)?;
+    let command = one_command(context, flags.command.take(), &args.words, hint)?;
     flags.into_spec(context, command)
 }
 

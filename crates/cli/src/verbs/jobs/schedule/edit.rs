@@ -54,7 +54,7 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
     let name = args.schedule.name()?;
     let store = context.store()?;
     let mut flags = std::mem::take(&mut args.flags);
-    flags.command = given_command(flags.command.take(), &args.words)?;
+    flags.command = given_command(context, flags.command.take(), &args.words)?;
     let has_flags = flags != JobFlags::default() || args.when != WhenFlags::default() || args.no_env_capture;
     let (seen, _) = find(store, &name)?;
     let (request, start) = if has_flags {

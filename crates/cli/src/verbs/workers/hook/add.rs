@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::working_directory;
 use crate::render::report_change::report_change;
+use crate::verbs::jobs::typed_command::hint_one_word;
 use domain::hook::{HookEvent, Secret, Target, Trigger, check_command};
 use domain::job::environment::Environment;
 use domain::text::shell::quote_words;
@@ -41,10 +42,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     above: Option<u64>,
     /// Only for jobs in this queue
-    #[arg(long, value_name = "QUEUE")]
+    #[arg(short = 'Q', long, value_name = "QUEUE")]
     queue: Option<QueueName>,
     /// The command, run by `sh -c`
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(short, long, value_name = "COMMAND")]
     command: Option<String>,
     /// Send events to this URL, as POST requests
     #[arg(long, value_name = "URL")]
@@ -64,6 +65,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args, context: &Context) -> Result<(), Failure> {
+    hint_one_word(context, &args.words)?;
     let hook = resolve(args)?;
     let store = context.store_or_new()?;
     let hook = add(store, &hook, &user::name())?;

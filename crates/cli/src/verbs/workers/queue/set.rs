@@ -27,7 +27,7 @@ pub(super) struct Args {
     #[arg(value_name = "QUEUE")]
     queue: QueueName,
     /// Maximum number of jobs running at once
-    #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = parse_concurrency)]
+    #[arg(short = 'j', long, value_name = "N|none", allow_negative_numbers = true, value_parser = parse_concurrency)]
     concurrency: Option<Update<u32>>,
     /// Maximum number of job starts per period: 10/m, 1/s, 5/10s
     #[arg(long, value_name = "RATE|none", allow_hyphen_values = true, value_parser = or_none::<Rate>)]

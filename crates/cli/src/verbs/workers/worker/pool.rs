@@ -20,13 +20,13 @@ const MAX_SLOTS: i128 = 1_024;
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PoolFlags {
     /// Number of workers
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=MAX_WORKERS))]
+    #[arg(short, visible_short_alias = 'n', long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=MAX_WORKERS))]
     pub(crate) count: u32,
     /// Number of jobs that each worker runs at once [default: the setting concurrency]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=MAX_SLOTS))]
+    #[arg(short = 'j', long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=MAX_SLOTS))]
     pub(crate) concurrency: Option<u32>,
     /// Queues to serve, in strict order: a queue is served only if earlier ones have no ready job [default: all]
-    #[arg(long = "queue", value_name = "QUEUE", value_delimiter = ',')]
+    #[arg(short = 'Q', long = "queue", value_name = "QUEUE", value_delimiter = ',')]
     pub(crate) queues: Vec<QueueName>,
     #[command(flatten)]
     pub(crate) foreign_home: ForeignHome,

@@ -30,8 +30,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let count = args.flags.count;
     start(context, &PoolArguments { flags: args.flags.clone(), job: None, until_empty: false, echo: false })?;
     if !context.quiet {
-        let workers = if count == 1 { "worker" } else { "workers" };
-        writeln!(context.notes(), "{count} {workers} started")?;
+        let (workers, them) = if count == 1 { ("worker", "it") } else { ("workers", "them") };
+        let how_to_end = format!(
+            " in the background; `queuectl worker stop` stops {them}, `queuectl worker run` stays in the foreground"
+        );
+        let how_to_end = if context.shows_progress() { &*how_to_end } else { "" };
+        writeln!(context.notes(), "{count} {workers} started{how_to_end}")?;
     }
     if let Some(inside) = CallingJob::find(context.store_or_new()?)? {
         context.hint(&format!("they stop when job {}, which started them, ends", inside.job.id))?;

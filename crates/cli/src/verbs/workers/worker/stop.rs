@@ -39,7 +39,7 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "timeout")]
     now: bool,
     /// Kill jobs that are still running after this long [default: the setting shutdown_grace]
-    #[arg(long, value_name = "DURATION", value_parser = parse_span)]
+    #[arg(short, long, value_name = "DURATION", value_parser = parse_span)]
     timeout: Option<Duration>,
     /// Stop all workers of this store, also those of other homes and on other machines
     #[arg(long)]

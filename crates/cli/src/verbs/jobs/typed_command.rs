@@ -1,0 +1,78 @@
+//! Mistakes in typed commands and JSON that can be recognised.
+
+use std::path::Path;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::text::printable;
+use domain::job::spec::JobSpec;
+use ops::OpError;
+
+/// For JSON whose quotes the shell removed.
+pub(crate) const HOW_TO_QUOTE_JSON: &str = "the shell may have removed the quotes: put the whole JSON in single quotes, \
+     as in '{\"command\":\"make test\"}', or use flags: --command \"make test\"";
+
+/// Characters that mean something to a shell only.
+const SHELL_OPERATORS: [char; 9] = ['|', '&', ';', '<', '>', '(', ')', '$', '`'];
+
+pub(crate) fn begins_json(word: &str) -> bool {
+    word.trim_start().starts_with(['{', '['])
+}
+
+/// The failure for JSON that was given as an argument.
+pub(crate) fn bad_json(json: &str, error: serde_json::Error) -> Failure {
+    // An error within a field is an error of its data, also if the JSON ends there.
+    let is_cut = error.is_eof() || error.to_string().contains("EOF while parsing");
+    let lacks_quotes = is_cut || !error.is_data() && !json.contains('"');
+    let failure = Failure::from(OpError::from(error));
+    if lacks_quotes { failure.with_hint(HOW_TO_QUOTE_JSON) } else { failure }
+}
+
+/// Whether every word begins with the name of a field, as in `id:a command:b`.
+pub(crate) fn looks_like_split_json<'a>(words: impl Iterator<Item = &'a str>) -> bool {
+    let fields: Vec<&str> = words.map(|word| word.split_once(':').map_or("", |(field, _)| field)).collect();
+    let known = JobSpec::field_names();
+    fields.len() > 1 && fields.contains(&"command") && fields.iter().all(|field| known.contains(field))
+}
+
+/// Prints a hint if the words after `--` are a line for the shell in one word, and no program has that name.
+pub(crate) fn hint_one_word(context: &Context, words: &[String]) -> Result<(), Failure> {
+    let [word] = words else {
+        return Ok(());
+    };
+    if !word.contains(|c: char| c.is_whitespace() || SHELL_OPERATORS.contains(&c)) || is_program(word) {
+        return Ok(());
+    }
+    context.hint(&format!(
+        "`{}` is one word after --, so the shell looks for a program of that name; for a shell line use --command",
+        printable(word)
+    ))
+}
+
+fn is_program(word: &str) -> bool {
+    if word.contains('/') {
+        return Path::new(word).exists();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(word).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_that_all_begin_with_fields_look_like_split_json() {
+        for (words, expected) in [
+            (&["id:a", "command:sleep 2"][..], true),
+            (&["command:a", "priority:5"], true),
+            (&["command:a"], false),
+            (&["id:a", "queue:b"], false),
+            (&["command:a", "b"], false),
+            (&["make", "test"], false),
+            (&[], false),
+        ] {
+            assert_eq!(looks_like_split_json(words.iter().copied()), expected, "{words:?}");
+        }
+    }
+}
