@@ -19,6 +19,7 @@ impl JobSpec {
         Self {
             command: changes.command.or(self.command),
             id: changes.id.or(self.id),
+            name: changes.name.or(self.name),
             queue: changes.queue.or(self.queue),
             priority: changes.priority.or(self.priority),
             max_retries: retries,
