@@ -10,4 +10,5 @@ pub(crate) mod progress;
 pub(crate) mod report_change;
 pub(crate) mod screen;
 pub(crate) mod table;
+pub(crate) mod terminal_text;
 pub(crate) mod text;

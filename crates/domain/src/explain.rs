@@ -1,5 +1,6 @@
 //! Explains why a job is not running and estimates when it will start, from facts that the caller has collected.
 
+pub mod named_jobs;
 pub mod wait_reason;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use super::values::clock::{Clock, TimeFormat};
 use super::values::name::JobId;
 use super::values::span::rough_span;
 use super::values::timestamp::Timestamp;
+use named_jobs::{BusySlot, FailedDependency, all_busy};
 use wait_reason::{Pause, QueueLimits, WaitReason, wait_reasons};
 
 /// The facts about a job, its queue and the workers.
@@ -32,6 +34,10 @@ pub struct Facts {
     pub workers: WorkerFacts,
     /// Processes of its attempt that could not be killed, each with the reason.
     pub unkillable: Vec<(u32, String)>,
+    /// The jobs in the slots of the workers that serve its queue, the longest first.
+    pub busy_slots: Vec<BusySlot>,
+    /// The job on whose account it was cancelled.
+    pub failed_dependency: Option<FailedDependency>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -156,12 +162,15 @@ pub fn explain(facts: &Facts, format: &TimeFormat) -> Explanation {
             words(reason.name()),
             facts.job.id
         )),
-        State::Cancelled { finished_at, reason } => finished(format!(
-            "it was cancelled at {} ({}); `queuectl retry {}` runs it again",
-            clock.time(*finished_at),
-            words(reason.name()),
-            facts.job.id
-        )),
+        State::Cancelled { finished_at, reason } => match &facts.failed_dependency {
+            Some(dependency) => cancelled_with(dependency, &clock.time(*finished_at)),
+            None => finished(format!(
+                "it was cancelled at {} ({}); `queuectl retry {}` runs it again",
+                clock.time(*finished_at),
+                words(reason.name()),
+                facts.job.id
+            )),
+        },
     }
 }
 
@@ -175,6 +184,16 @@ fn reason(code: Code, message: String) -> Reason {
 
 fn finished(message: String) -> Explanation {
     Explanation { reasons: vec![reason(Code::Finished, message)], ..Explanation::default() }
+}
+
+fn cancelled_with(dependency: &FailedDependency, finished_at: Timestamp) -> Explanation {
+    let message = format!(
+        "it was cancelled at {finished_at} because {dependency}; `queuectl retry --with-dependents {}` runs both again",
+        dependency.handle
+    );
+    let jobs = vec![(dependency.id.clone(), dependency.state)];
+    let reasons = vec![Reason { jobs, ..reason(Code::Finished, message) }];
+    Explanation { reasons, ..Explanation::default() }
 }
 
 fn running(facts: &Facts, since: Timestamp, worker: &str) -> Reason {
@@ -267,8 +286,9 @@ fn capacity_reasons(facts: &Facts) -> Vec<Reason> {
     let WorkerFacts { slots, busy, .. } = facts.workers;
     let mut reasons = Vec::new();
     if busy >= slots {
-        let slots = if slots == 1 { "the only slot is".to_owned() } else { format!("all {slots} slots are") };
-        reasons.push(reason(Code::SlotsBusy, format!("{slots} busy")));
+        let message = all_busy(slots, &facts.busy_slots, facts.now);
+        let jobs = facts.busy_slots.iter().map(|slot| (slot.id.clone(), StateName::Processing)).collect();
+        reasons.push(Reason { jobs, ..reason(Code::SlotsBusy, message) });
     }
     reasons.extend(jobs_ahead(facts.ahead));
     if reasons.is_empty() {

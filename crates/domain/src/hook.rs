@@ -1,9 +1,12 @@
 //! Hooks: which events trigger them, and how the events are delivered.
 
+mod events;
 pub(crate) mod payload;
 pub(crate) mod retry;
 mod url;
+pub mod variables;
 
+pub use events::HookEvents;
 pub use payload::{Payload, Subject};
 pub use retry::{expired_before, retry_at};
 pub use url::HookUrl;
@@ -109,7 +112,8 @@ const MAX_THRESHOLD: u64 = i64::MAX.unsigned_abs();
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Trigger {
-    pub event: HookEvent,
+    #[serde(rename = "event")]
+    pub events: HookEvents,
     /// `None` for all queues.
     pub queue: Option<QueueName>,
     /// For `DlqAbove`, which needs one: it fires when the number of dead jobs rises above it.
@@ -118,19 +122,24 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// Combines an event with its parameters, if the event takes them.
+    /// Combines events with their parameters, if the events take them.
     pub fn new(
-        event: HookEvent,
+        events: impl Into<HookEvents>,
         queue: Option<QueueName>,
         threshold: Option<u64>,
     ) -> Result<Self, HookError> {
-        let takes_queue = !matches!(event, HookEvent::BatchFinished | HookEvent::WorkerCrashed);
-        match threshold {
-            Some(_) if event != HookEvent::DlqAbove => Err(HookError::UnexpectedThreshold(event)),
-            Some(threshold) if threshold > MAX_THRESHOLD => Err(HookError::HighThreshold),
-            None if event == HookEvent::DlqAbove => Err(HookError::NoThreshold),
-            Some(_) | None if queue.is_some() && !takes_queue => Err(HookError::UnexpectedQueue(event)),
-            Some(_) | None => Ok(Self { event, queue, threshold }),
+        let events = events.into();
+        let takes_no_queue = |event: &HookEvent| match event {
+            HookEvent::BatchFinished | HookEvent::WorkerCrashed => true,
+            HookEvent::Success | HookEvent::Failure | HookEvent::Dead | HookEvent::DlqAbove => false,
+        };
+        let without_queue = events.iter().find(takes_no_queue).filter(|_| queue.is_some());
+        match (threshold, events.contains(HookEvent::DlqAbove), without_queue) {
+            (Some(_), false, _) => Err(HookError::UnexpectedThreshold(events.first())),
+            (Some(threshold), true, _) if threshold > MAX_THRESHOLD => Err(HookError::HighThreshold),
+            (None, true, _) => Err(HookError::NoThreshold),
+            (Some(_) | None, _, Some(event)) => Err(HookError::UnexpectedQueue(event)),
+            (Some(_) | None, _, None) => Ok(Self { events, queue, threshold }),
         }
     }
 }
@@ -240,12 +249,27 @@ mod tests {
             let trigger = Trigger::new(event, queue.clone(), threshold);
             if let Ok(trigger) = &trigger {
                 assert_eq!(
-                    (trigger.event, trigger.queue.as_ref(), trigger.threshold),
-                    (event, queue.as_ref(), threshold)
+                    (&trigger.events, trigger.queue.as_ref(), trigger.threshold),
+                    (&event.into(), queue.as_ref(), threshold)
                 );
             }
             assert_eq!(trigger.err(), error, "{event:?}");
         }
+    }
+
+    #[test]
+    fn each_of_several_events_must_take_the_parameters() {
+        let trigger = |events: &str, queue: bool, threshold| {
+            let events: HookEvents = events.parse().expect("events");
+            Trigger::new(events, queue.then(mail), threshold).map(|trigger| trigger.events.to_string())
+        };
+        assert_eq!(trigger("dead,success", true, None), Ok("success,dead".to_owned()));
+        assert_eq!(trigger("dead,dlq-above", true, Some(3)), Ok("dead,dlq_above".to_owned()));
+        assert_eq!(trigger("dead,dlq-above", false, None), Err(HookError::NoThreshold));
+        let refused = HookError::UnexpectedQueue(HookEvent::BatchFinished);
+        assert_eq!(trigger("dead,batch-finished", true, None), Err(refused));
+        let refused = HookError::UnexpectedThreshold(HookEvent::Success);
+        assert_eq!(trigger("success,dead", false, Some(1)), Err(refused));
     }
 
     #[test]

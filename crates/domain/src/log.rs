@@ -12,10 +12,12 @@
 //! readable once all of it has been written: readers ignore an incomplete last entry. A sparse region, which reads as
 //! zeros, is not a valid entry.
 
+mod boundary;
 mod header;
 #[cfg(test)]
 mod tests;
 
+pub use boundary::first_certain_entry;
 pub use header::{Cut, HEADER_BYTES, Header};
 
 use std::time::Duration;

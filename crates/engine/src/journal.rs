@@ -1,8 +1,10 @@
 //! The journal of the workers: `worker.log` in the home, with one line for each event.
 //!
 //! Nothing waits for it and nothing fails because of it: lines are kept in memory (`lines`) until the next flush.
-//! `file` appends them to the file that all processes of a home share, and rotates it; `entries` formats some of them.
+//! `file` appends them to the file that all processes of a home share, and rotates it; `entries` formats some of them,
+//! and `attempts` reads those about attempts.
 
+pub(super) mod attempts;
 mod entries;
 mod file;
 mod lines;

@@ -43,6 +43,7 @@ pub use duties::forget::forget;
 pub use error::EngineError;
 pub use hooks::hook_test::test_hook;
 pub use hooks::webhook::{PostError, Request, post};
+pub use journal::attempts::{AttemptChange, AttemptEvent, AttemptFilter, AttemptJournal};
 pub use supervisor::pool::{Pool, UP, open_log, start_detached};
 pub use supervisor::run as run_supervisor;
 pub use worker::{OpenStore, WorkerExit, WorkerPlan, run as run_worker};

@@ -79,8 +79,13 @@ pub enum OpError {
     /// The caller runs inside a job.
     #[error("queue `{queue}` runs one job at a time, and job `{job}` occupies it while it waits")]
     OnlySlotTaken { job: JobId, queue: QueueName },
-    #[error("job `{id}` is {} ({why})", state.name())]
-    Unsuccessful { id: JobId, state: StateName, why: String },
+    #[error("job `{id}` is {} {why}", state.name())]
+    Unsuccessful {
+        id: JobId,
+        state: StateName,
+        /// `(user)`, or `because …`
+        why: String,
+    },
     #[error("{}", timed_out(*after, unfinished, *of))]
     TimedOut { after: Duration, unfinished: Vec<(JobId, StateName)>, of: usize },
     #[error("job `{job}` has no attempt {attempt}")]

@@ -37,3 +37,94 @@ pub fn latest(
 pub fn after(store: &dyn Store, job: Option<&JobId>, number: u64) -> Result<Vec<Event>, StoreError> {
     store.events(&EventPage { range: EventRange::After(number), limit: CHUNK, job: job.cloned() })
 }
+
+domain::named_enum! {
+    /// The kind of thing that an event is about.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum EventKind {
+        Job = "job",
+        Queue = "queue",
+        Schedule = "schedule",
+        Hook = "hook",
+        Worker = "worker",
+        Setting = "setting",
+        Store = "store",
+    }
+}
+
+/// What a setting of a queue is recorded with.
+const QUEUE_PREFIX: &str = "queue ";
+
+impl EventKind {
+    pub fn of(event: &Event) -> Self {
+        let is_queue_setting =
+            || event.detail.as_ref().is_some_and(|detail| detail.starts_with(QUEUE_PREFIX));
+        let name = event.event.as_str();
+        match name.split_once('_').map_or(name, |(first, _)| first) {
+            _ if event.job.is_some() => Self::Job,
+            "remove" => Self::Job,
+            "pause" | "resume" | "queue" => Self::Queue,
+            "set" if is_queue_setting() => Self::Queue,
+            "set" => Self::Setting,
+            "schedule" => Self::Schedule,
+            "hook" => Self::Hook,
+            "worker" | "stop" => Self::Worker,
+            _ => Self::Store,
+        }
+    }
+}
+
+/// The thing that an event is about, and details: `queue mail`, `job a  priority`, `setting lease = 1m (was 30s)`.
+pub fn about(event: &Event) -> String {
+    let kind = EventKind::of(event);
+    let detail = event.detail.as_deref();
+    if event.event == "stop" {
+        return detail.map_or_else(|| "all workers".to_owned(), |host| format!("workers on {host}"));
+    }
+    let detail = detail.map(|detail| match kind {
+        EventKind::Queue => detail.strip_prefix(QUEUE_PREFIX).unwrap_or(detail),
+        EventKind::Job
+        | EventKind::Schedule
+        | EventKind::Hook
+        | EventKind::Worker
+        | EventKind::Setting
+        | EventKind::Store => detail,
+    });
+    let parts = event.job.iter().map(JobId::as_str).chain(detail).collect::<Vec<_>>().join("  ");
+    format!("{} {parts}", kind.name()).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_says_what_kind_of_thing_it_is_about() {
+        for (name, job, detail, expected) in [
+            ("cancel", Some("a"), None, "job a"),
+            ("edit", Some("a"), Some("priority"), "job a  priority"),
+            ("schedule_run", Some("a"), Some("nightly"), "job a  nightly"),
+            ("remove", None, Some("b"), "job b"),
+            ("pause", None, Some("mail"), "queue mail"),
+            ("set", None, Some("queue q: concurrency 2"), "queue q: concurrency 2"),
+            ("set", None, Some("lease = 1m (was 30s)"), "setting lease = 1m (was 30s)"),
+            ("queue_remove", None, Some("mail"), "queue mail"),
+            ("schedule_pause", None, Some("s"), "schedule s"),
+            ("hook_gave_up", None, Some("h: exit code 1"), "hook h: exit code 1"),
+            ("worker_started", None, Some("vm, pid 7"), "worker vm, pid 7"),
+            ("stop", None, Some("vm"), "workers on vm"),
+            ("stop", None, None, "all workers"),
+            ("backup", None, Some("copy"), "store copy"),
+        ] {
+            let event = Event {
+                number: 1,
+                at: Timestamp::EPOCH,
+                event: name.to_owned(),
+                by: "ada".to_owned(),
+                job: job.map(|id| id.parse().expect("an id")),
+                detail: detail.map(str::to_owned),
+            };
+            assert_eq!(about(&event), expected, "{name}");
+        }
+    }
+}

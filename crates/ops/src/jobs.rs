@@ -4,6 +4,7 @@ pub mod batch;
 pub mod calling_job;
 pub mod change;
 pub mod columns;
+pub mod dependency_failure;
 pub mod dlq;
 pub mod edit;
 pub mod enqueue;

@@ -121,6 +121,7 @@ json_object! {
 /// A piece of an attempt's output.
 #[derive(Debug, Serialize)]
 pub struct OutputJson<'a> {
+    pub job: &'a JobId,
     pub attempt: u32,
     pub stream: &'static str,
     pub at: Timestamp,
@@ -129,7 +130,8 @@ pub struct OutputJson<'a> {
 
 /// A gap where an attempt's output was not kept.
 #[derive(Debug, Serialize)]
-pub struct CutJson {
+pub struct CutJson<'a> {
+    pub job: &'a JobId,
     pub attempt: u32,
     pub cut_bytes: u64,
 }

@@ -9,7 +9,7 @@ use crate::rows::views::eta_facts;
 use crate::{Result, Store};
 use domain::batch::eta::EtaFacts;
 use domain::job::life::StateName;
-use domain::values::name::BatchName;
+use domain::values::name::{BatchName, QueueName};
 use domain::values::timestamp::Timestamp;
 
 impl dyn Store + '_ {
@@ -26,6 +26,19 @@ impl dyn Store + '_ {
     pub fn eta_facts(&self, name: &BatchName) -> Result<EtaFacts> {
         self.view(|tx| eta_facts::eta_facts(tx, name))
     }
+
+    /// The same for any jobs, counted by queue.
+    pub fn eta_facts_by_queue(&self, unfinished: &BTreeMap<QueueName, UnfinishedCount>) -> Result<EtaFacts> {
+        self.view(|tx| eta_facts::eta_facts_by_queue(tx, unfinished))
+    }
+}
+
+/// How many jobs of a queue are unfinished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnfinishedCount {
+    pub unfinished: u64,
+    /// How many of them have not started.
+    pub waiting: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

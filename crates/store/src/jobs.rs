@@ -7,7 +7,7 @@ use crate::rows::jobs::dependencies;
 use crate::rows::jobs::row;
 use crate::rows::keys::JobSeq;
 use crate::rows::tx::Effects;
-use crate::rows::verbs::{change, edit, enqueue};
+use crate::rows::verbs::{change, edit, enqueue, report};
 use crate::rows::views::{explain_facts, find, graph, idle, list};
 use crate::{EnqueueError, EnqueueRefusal, JobFilter, Page, RefusedJob, Result, Store};
 use domain::explain::Facts;
@@ -101,8 +101,8 @@ impl dyn Store + '_ {
         self.view(|tx| graph::graph(tx, id, limit))
     }
 
-    /// The facts that explain why a job does not run, in one snapshot. The caller fills in those about the workers and
-    /// unkillable processes.
+    /// The facts that explain why a job does not run, in one snapshot. The caller fills in those about the workers,
+    /// unkillable processes, and other jobs.
     pub fn explain_facts(&self, id: &JobId) -> Result<Option<Facts>> {
         self.view(|tx| explain_facts::explain_facts(tx, id))
     }
@@ -143,6 +143,11 @@ impl dyn Store + '_ {
                 return Ok(change);
             }
         }
+    }
+
+    /// Notes that `run` has reported to its caller that this attempt left its job dead.
+    pub fn mark_reported(&self, id: &JobId, attempt: u32) -> Result<bool> {
+        self.transact("mark_reported", |tx| report::mark_reported(tx, id, attempt))
     }
 
     /// Unblocks the remaining dependents now if no worker is there to do it. If this fails, the pending rows remain for

@@ -24,7 +24,7 @@ pub mod transaction;
 pub mod upkeep;
 pub mod workers;
 
-pub use batches::Batch;
+pub use batches::{Batch, UnfinishedCount};
 pub use error::{EnqueueError, EnqueueRefusal, RefusedJob, Result, StoreError, WriteError};
 pub use exchange::*;
 pub use filter::{JobFilter, Page, PageStart, Phase};

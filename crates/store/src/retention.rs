@@ -75,6 +75,7 @@ impl RetentionPass {
         rows(Prunable::Jobs(StateName::Completed), before(settings.retain_completed));
         rows(Prunable::Jobs(StateName::Cancelled), before(settings.retain_completed));
         rows(Prunable::Jobs(StateName::Dead), before(settings.retain_dead));
+        rows(Prunable::ReportedJobs, before(settings.retain_completed));
         rows(Prunable::Outputs, before(settings.retain_logs));
         rows(Prunable::Events, before(settings.retain_events));
         stages.push(Stage::Logs { before: before(settings.retain_logs) });
@@ -137,7 +138,7 @@ impl RetentionPass {
         let (after, dry_run) = (self.after, self.dry_run);
         let pruned = store.prune(&PruneStep { what, before, after, limit: ROWS_PER_STEP, dry_run })?;
         match what {
-            Prunable::Jobs(_) => self.deleted.jobs += pruned.count,
+            Prunable::Jobs(_) | Prunable::ReportedJobs => self.deleted.jobs += pruned.count,
             Prunable::Outputs => self.deleted.outputs += pruned.count,
             Prunable::Events => self.deleted.events += pruned.count,
             Prunable::StaleRows | Prunable::Space => {}

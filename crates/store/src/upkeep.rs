@@ -185,7 +185,11 @@ domain::named_enum! {
 pub enum Prunable {
     /// Finished jobs in this state, by their finish time. A job that others wait for is kept, and one that still holds
     /// its unique key.
+    ///
+    /// Without dead jobs whose end `run` has reported: see `ReportedJobs`.
     Jobs(StateName),
+    /// Dead jobs whose end `run` has reported to its caller.
+    ReportedJobs,
     /// Stored outputs of attempts, by the time at which the attempt ended.
     Outputs,
     /// Entries of the event log.

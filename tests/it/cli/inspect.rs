@@ -6,6 +6,7 @@ pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod logs_follow;
+pub(crate) mod logs_lines;
 pub(crate) mod selection;
 pub(crate) mod show;
 pub(crate) mod status;

@@ -364,21 +364,26 @@ fn die(fixture: &Fixture) {
     fixture.reap_started(&worker, &started[..1]);
 }
 
+/// Everything that can be pruned, but jobs by their state.
+const REST: [Prunable; 5] =
+    [Prunable::ReportedJobs, Prunable::Outputs, Prunable::Events, Prunable::StaleRows, Prunable::Space];
+
 /// Periodic duties, and verbs that a user calls by hand.
 fn keep_tidy(fixture: &Fixture) {
     let store = &fixture.store;
     assert!(store.take_duty(Duty::Prune, Duration::from_secs(1)).expect("a duty"), "the duty is due");
+    let dead = JobFilter::in_phase(Phase::State(StateName::Dead));
+    let chosen = store.select(&dead, None, 2).expect("a selection");
+    let reported = store.find(&chosen[0].id).expect("a job").expect("it is there");
+    assert!(store.mark_reported(&reported.id, reported.life.attempts).expect("it is marked"));
     let old = [StateName::Completed, StateName::Dead, StateName::Cancelled].map(Prunable::Jobs);
     for dry_run in [true, false] {
-        for what in
-            old.into_iter().chain([Prunable::Outputs, Prunable::Events, Prunable::StaleRows, Prunable::Space])
-        {
+        for what in old.into_iter().chain(REST) {
             let prune =
                 PruneStep { what, before: fixture.now(), after: Cursor::default(), limit: 3, dry_run };
             store.prune(&prune).expect("a step");
         }
     }
-    let dead = JobFilter::in_phase(Phase::State(StateName::Dead));
     let chosen = store.select(&dead, None, 2).expect("a selection");
     for dry_run in [true, false] {
         store.prune_jobs(&chosen, dry_run).expect("the jobs are deleted");

@@ -66,6 +66,27 @@ fn commands_get_exactly_their_events() {
 }
 
 #[test]
+fn one_hook_gets_several_events_as_variables() {
+    let home = Home::new();
+    home.hook("ends", "success,dead", "echo \"$QUEUECTL_EVENT|$QUEUECTL_JOB_ID|$QUEUECTL_JOB_NUMBER|$QUEUECTL_JOB_STATE|\
+$QUEUECTL_JOB_QUEUE|$QUEUECTL_JOB_EXIT_CODE|$QUEUECTL_JOB_ERROR|$QUEUECTL_JOB_REASON|${QUEUECTL_BATCH-unset}\" >> ends");
+    assert_eq!(home.shown_hook("ends")["event"], "success,dead");
+    home.enqueue("good", "true");
+    home.enqueue_with("bad", "echo 'it is `broken`' >&2; exit 7", "--max-retries 0");
+    Pool::drain(&home, "");
+    home.wait_until_delivered("ends");
+    let mut ends: Vec<String> = home.read("ends").lines().map(str::to_owned).collect();
+    ends.sort();
+    assert_eq!(
+        ends,
+        [
+            "dead|bad|2|dead|default|7|exit code 7: it is `broken`|retries_exhausted|unset",
+            "success|good|1|completed|default|0|||unset",
+        ]
+    );
+}
+
+#[test]
 fn a_url_gets_signed_json() {
     let (home, receiver) = (Home::new(), Receiver::new(&[]));
     home.file("key", "keep-it-secret\n");

@@ -9,6 +9,7 @@ use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use domain::job::unique::UniqueFor;
 use domain::settings::SettingKey;
+use domain::values::timestamp::Timestamp;
 use store::retention::{PruneTotals, RetentionPass};
 use store::{
     Cursor, Duty, EnvironmentGc, JobFilter, NewSchedule, Prunable, PruneStep, ServedJobs, Settlement,
@@ -30,6 +31,7 @@ every_store!(
     stopped_workers_are_deleted_with_their_jobs,
     stopped_workers_without_jobs_are_deleted,
     a_job_number_is_not_reused,
+    a_reported_death_is_no_news_and_ages_like_a_completed_job,
     one_worker_holds_a_duty_at_a_time,
     log_files_of_deleted_jobs_have_expired,
     many_old_jobs_are_deleted_in_small_steps_while_others_are_enqueued,
@@ -38,6 +40,30 @@ every_store!(
     unused_environments_are_deleted,
     an_environment_reused_during_the_search_is_kept,
 );
+
+fn a_reported_death_is_no_news_and_ages_like_a_completed_job(fixture: &Fixture) {
+    let store = fixture.store.as_ref();
+    let worker = fixture.worker("w");
+    let deaths = || store.recent_problems(Timestamp::EPOCH, fixture.now()).expect("problems").deaths;
+    for id in ["reported", "unseen", "again"] {
+        fixture.enqueue(job(id).max_retries(0));
+        fixture.run(&worker, FAILURE);
+    }
+    assert_eq!(deaths(), 3);
+    for id in ["reported", "again"] {
+        assert!(store.mark_reported(&job_id(id), 1).expect("marked"));
+        assert!(!store.mark_reported(&job_id(id), 2).expect("answered"), "it has no such attempt");
+    }
+    assert!(!store.mark_reported(&job_id("nope"), 1).expect("answered"));
+    assert_eq!(deaths(), 1);
+    fixture.retry("again");
+    assert!(!store.mark_reported(&job_id("again"), 1).expect("answered"), "it is not dead");
+    fixture.run(&worker, FAILURE);
+    assert_eq!(deaths(), 2, "its second death was not reported");
+    fixture.pass_secs(8 * DAY);
+    assert_eq!(prune(fixture).jobs, 1);
+    assert_eq!(ids(fixture), ["again", "unseen"]);
+}
 
 const DAY: u64 = 24 * 3600;
 

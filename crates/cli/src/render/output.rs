@@ -1,26 +1,46 @@
 //! Prints the output of attempts: unchanged for a program, escaped for a terminal, or as JSON lines.
+//!
+//! Lines that begin with the job or with a time are printed whole: a line is kept until it ends.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 
-use super::text::{printable, printable_lines, rough_size};
+use super::terminal_text::{TerminalText, incomplete_character_len};
+use super::text::{printable, rough_size};
 use crate::context::{Context, write_json_line};
 use crate::failure::Failure;
 use domain::job::Attempt;
 use domain::log::Stream;
+use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use ops::jobs::logs::{Chunk, Piece};
 use ops::json::{CutJson, OutputJson};
 
-#[derive(Clone, Copy, Debug, Default)]
+/// A longer line is printed in parts.
+const MAX_LINE_BYTES: usize = 64 << 10;
+
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PrintOptions {
     /// Only this stream.
     pub(crate) only: Option<Stream>,
     /// Unescaped, even on a terminal.
     pub(crate) raw: bool,
+    /// Each line begins with the time when it was printed.
+    pub(crate) timestamps: bool,
+    /// Each line begins with the job.
+    pub(crate) label: Option<Label>,
+}
+
+/// The name of a job at the beginning of a line.
+#[derive(Clone, Debug)]
+pub(crate) struct Label {
+    pub(crate) name: String,
+    /// The width of the longest name.
+    pub(crate) width: usize,
+    /// Tells jobs apart.
+    pub(crate) style: Style,
 }
 
 pub(crate) struct Printer<'c> {
@@ -28,13 +48,24 @@ pub(crate) struct Printer<'c> {
     options: PrintOptions,
     mode: OutputMode,
     out: Box<dyn Write>,
+    job: JobId,
     attempt: u32,
     started_at: Timestamp,
+    streams: [StreamState; 2],
+    in_line: bool,
+}
+
+/// What is kept of a stream between two pieces.
+struct StreamState {
+    text: TerminalText,
+    /// The last bytes, for JSON, if they may be the start of an incomplete character.
+    held_back: Vec<u8>,
+    /// A line that has not ended.
+    line: Vec<u8>,
+    /// When the line began.
+    line_at: Timestamp,
     /// When the latest output was written.
     at: Timestamp,
-    /// The last bytes of each stream, if they may be the start of an incomplete character.
-    held_back: [Vec<u8>; 2],
-    in_line: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +77,7 @@ enum OutputMode {
 }
 
 impl<'c> Printer<'c> {
-    pub(crate) fn new(context: &'c Context, options: PrintOptions) -> Self {
+    pub(crate) fn new(context: &'c Context, job: &JobId, options: PrintOptions) -> Self {
         let for_terminal = context.stdout_is_terminal || context.color == ColorChoice::Always;
         let mode = if context.json {
             OutputMode::Json
@@ -59,17 +90,15 @@ impl<'c> Printer<'c> {
             OutputMode::Terminal => Box::new(context.out()),
             OutputMode::Bytes | OutputMode::Json => Box::new(io::BufWriter::new(io::stdout())),
         };
-        Self {
-            context,
-            options,
-            mode,
-            out,
-            attempt: 0,
-            started_at: Timestamp::EPOCH,
+        let streams = [(); 2].map(|()| StreamState {
+            text: TerminalText::new(context.has_colors()),
+            held_back: Vec::new(),
+            line: Vec::new(),
+            line_at: Timestamp::EPOCH,
             at: Timestamp::EPOCH,
-            held_back: [Vec::new(), Vec::new()],
-            in_line: false,
-        }
+        });
+        let (job, started_at) = (job.clone(), Timestamp::EPOCH);
+        Self { context, options, mode, out, job, attempt: 0, started_at, streams, in_line: false }
     }
 
     /// Attributes the following output to this attempt.
@@ -94,12 +123,20 @@ impl<'c> Printer<'c> {
         Ok(self.out.flush()?)
     }
 
-    /// The attempt has ended: bytes that were held back as the start of a character are printed as they are.
+    /// The attempt has ended: bytes that were held back are printed as they are.
     pub(crate) fn end_attempt(&mut self) -> Result<(), Failure> {
+        self.end_lines()?;
         for stream in Stream::ALL {
-            let rest = std::mem::take(self.held_back_of(stream));
-            if !rest.is_empty() {
-                self.print_text(stream, &rest)?;
+            match self.mode {
+                OutputMode::Bytes => {}
+                OutputMode::Terminal => {
+                    let text = self.state(stream).text.finish();
+                    self.print_text(stream, &text)?;
+                }
+                OutputMode::Json => {
+                    let rest = std::mem::take(&mut self.state(stream).held_back);
+                    self.print_json(stream, &rest)?;
+                }
             }
         }
         self.end_line()?;
@@ -114,45 +151,112 @@ impl<'c> Printer<'c> {
         self.end_line()?;
         self.out.flush()?;
         let dim = Style::new().dimmed();
-        Ok(writeln!(self.context.notes(), "{dim}{}{dim:#}", printable(note))?)
+        let label = self.options.label.as_ref().map_or_else(String::new, |label| format!("{}: ", label.name));
+        Ok(writeln!(self.context.notes(), "{dim}{label}{}{dim:#}", printable(note))?)
     }
 
     fn print_chunk(&mut self, chunk: &Chunk) -> Result<(), Failure> {
-        if self.mode == OutputMode::Bytes {
-            return Ok(self.out.write_all(&chunk.bytes)?);
+        let at = self.started_at.saturating_add(chunk.at);
+        self.state(chunk.stream).at = at;
+        match self.mode {
+            OutputMode::Json => {
+                let state = self.state(chunk.stream);
+                let mut bytes = std::mem::take(&mut state.held_back);
+                bytes.extend_from_slice(&chunk.bytes);
+                state.held_back = bytes.split_off(bytes.len() - incomplete_character_len(&bytes));
+                self.print_json(chunk.stream, &bytes)
+            }
+            OutputMode::Bytes | OutputMode::Terminal if self.prints_whole_lines() => {
+                self.add_to_line(chunk, at)
+            }
+            OutputMode::Bytes => Ok(self.out.write_all(&chunk.bytes)?),
+            OutputMode::Terminal => {
+                let text = self.state(chunk.stream).text.push(&chunk.bytes);
+                self.print_text(chunk.stream, &text)
+            }
         }
-        let mut bytes = std::mem::take(self.held_back_of(chunk.stream));
-        bytes.extend_from_slice(&chunk.bytes);
-        let whole = bytes.len() - incomplete_suffix_len(&bytes, self.mode == OutputMode::Terminal);
-        *self.held_back_of(chunk.stream) = bytes.split_off(whole);
+    }
+
+    fn print_json(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), Failure> {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.at = self.started_at.saturating_add(chunk.at);
-        self.print_text(chunk.stream, &bytes)
+        let (at, text) = (self.state(stream).at, String::from_utf8_lossy(bytes));
+        let (job, attempt) = (&self.job, self.attempt);
+        let line = OutputJson { job, attempt, stream: stream.name(), at, text: &text };
+        Ok(write_json_line(&mut self.out, &line)?)
     }
 
-    fn print_text(&mut self, stream: Stream, bytes: &[u8]) -> Result<(), Failure> {
-        if self.mode == OutputMode::Json {
-            let text = String::from_utf8_lossy(bytes);
-            let line = OutputJson { attempt: self.attempt, stream: stream.name(), at: self.at, text: &text };
-            return Ok(write_json_line(&mut self.out, &line)?);
+    fn print_text(&mut self, stream: Stream, text: &str) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
         }
-        let style = match stream {
-            Stream::Out => Style::new(),
-            Stream::Err => AnsiColor::Red.on_default(),
-        };
-        write!(self.out, "{style}{}{style:#}", escape_for_terminal(bytes))?;
-        self.in_line = !bytes.ends_with(b"\n");
+        let style = style_of(stream);
+        write!(self.out, "{style}{text}{style:#}")?;
+        self.in_line = !ends_line(text);
         Ok(())
     }
 
     fn print_cut(&mut self, bytes: u64) -> Result<(), Failure> {
         if self.mode == OutputMode::Json {
-            let cut = CutJson { attempt: self.attempt, cut_bytes: bytes };
+            let cut = CutJson { job: &self.job, attempt: self.attempt, cut_bytes: bytes };
             return Ok(write_json_line(&mut self.out, &cut)?);
         }
+        self.end_lines()?;
         self.note(&format!("[… {} cut …]", rough_size(bytes)))
+    }
+
+    fn prints_whole_lines(&self) -> bool {
+        self.options.timestamps || self.options.label.is_some()
+    }
+
+    fn add_to_line(&mut self, chunk: &Chunk, at: Timestamp) -> Result<(), Failure> {
+        for part in chunk.bytes.split_inclusive(|byte| *byte == b'\n') {
+            let state = self.state(chunk.stream);
+            if state.line.is_empty() {
+                state.line_at = at;
+            }
+            state.line.extend_from_slice(part);
+            if part.ends_with(b"\n") || state.line.len() >= MAX_LINE_BYTES {
+                self.print_line(chunk.stream)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints the lines that have not ended.
+    fn end_lines(&mut self) -> Result<(), Failure> {
+        for stream in Stream::ALL {
+            if !self.state(stream).line.is_empty() {
+                self.print_line(stream)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn print_line(&mut self, stream: Stream) -> Result<(), Failure> {
+        let state = self.state(stream);
+        let (line, at) = (std::mem::take(&mut state.line), state.line_at);
+        let line = line.strip_suffix(b"\n").unwrap_or(&line);
+        let is_plain = self.mode == OutputMode::Bytes;
+        let styled = |style: Style| if is_plain { Style::new() } else { style };
+        if let Some(Label { name, width, style }) = &self.options.label {
+            let style = styled(*style);
+            write!(self.out, "{style}{name:width$} |{style:#} ")?;
+        }
+        if self.options.timestamps {
+            let dim = styled(Style::new().dimmed());
+            write!(self.out, "{dim}{}{dim:#} ", time_of_line(at))?;
+        }
+        if is_plain {
+            self.out.write_all(line)?;
+        } else {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let text = self.state(stream).text.show(line);
+            let style = style_of(stream);
+            write!(self.out, "{style}{text}{style:#}")?;
+        }
+        Ok(self.out.write_all(b"\n")?)
     }
 
     /// Ends an unfinished line, so that a note does not share it with output.
@@ -163,79 +267,26 @@ impl<'c> Printer<'c> {
         Ok(())
     }
 
-    fn held_back_of(&mut self, stream: Stream) -> &mut Vec<u8> {
+    fn state(&mut self, stream: Stream) -> &mut StreamState {
         match stream {
-            Stream::Out => &mut self.held_back[0],
-            Stream::Err => &mut self.held_back[1],
+            Stream::Out => &mut self.streams[0],
+            Stream::Err => &mut self.streams[1],
         }
     }
 }
 
-/// Output with control characters escaped. Bytes that are not valid UTF-8 are shown as `\xff`.
-fn escape_for_terminal(bytes: &[u8]) -> String {
-    let mut shown = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        let text = chunk.valid();
-        let text =
-            if text.contains("\r\n") { text.replace("\r\n", "\n").into() } else { Cow::Borrowed(text) };
-        shown.push_str(&printable_lines(&text));
-        shown.extend(chunk.invalid().iter().flat_map(|byte| byte.escape_ascii().map(char::from)));
-    }
-    shown
+fn time_of_line(at: Timestamp) -> String {
+    at.to_string()
 }
 
-/// How many bytes at the end may be completed by the bytes that follow: part of a character or, if `lines` are shown, of
-/// a line ending.
-fn incomplete_suffix_len(bytes: &[u8], lines: bool) -> usize {
-    const LONGEST_CHARACTER: usize = 4;
-    if lines && bytes.ends_with(b"\r") {
-        return 1;
+fn style_of(stream: Stream) -> Style {
+    match stream {
+        Stream::Out => Style::new(),
+        Stream::Err => AnsiColor::Red.on_default(),
     }
-    for length in 1..LONGEST_CHARACTER.min(bytes.len() + 1) {
-        let last = &bytes[bytes.len() - length..];
-        match std::str::from_utf8(last) {
-            Ok(_) => return 0,
-            Err(error) if error.valid_up_to() == 0 && error.error_len().is_none() => return length,
-            Err(_) => {}
-        }
-    }
-    0
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_are_escaped() {
-        for (bytes, shown) in [
-            (&b"plain\ttext\n"[..], "plain\ttext\n"),
-            (b"\x1b[31mred\x1b[0m", "\\u{1b}[31mred\\u{1b}[0m"),
-            (b"dos\r\nline\r\n", "dos\nline\n"),
-            (b"10%\r20%", "10%\\r20%"),
-            (b"\xff\x00\xc3", "\\xff\\u{0}\\xc3"),
-            ("\u{202e}ä\u{9b}".as_bytes(), "\\u{202e}ä\\u{9b}"),
-        ] {
-            assert_eq!(escape_for_terminal(bytes), shown);
-        }
-    }
-
-    #[test]
-    fn an_incomplete_character_at_the_end_is_held_back() {
-        for (bytes, expected) in [
-            (&b""[..], 0),
-            (b"a", 0),
-            ("ä".as_bytes(), 0),
-            (b"a\xc3", 1),
-            (b"\xe2\x82", 2),
-            (b"x\xf0\x9f\x98", 3),
-            (b"\xff", 0),
-            (b"\x80\x80", 0),
-            (b"\xc3\xff", 0),
-            (b"\xf0\x9f\x98\x80", 0),
-        ] {
-            assert_eq!(incomplete_suffix_len(bytes, false), expected, "{bytes:?}");
-        }
-        assert_eq!((incomplete_suffix_len(b"a\r", true), incomplete_suffix_len(b"a\r", false)), (1, 0));
-    }
+/// Whether the cursor is at the beginning of a line after this text; a reset of colours may follow the newline.
+fn ends_line(text: &str) -> bool {
+    text.trim_end_matches("\u{1b}[0m").ends_with('\n')
 }

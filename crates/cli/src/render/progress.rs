@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::table::truncate;
 use super::text::{grouped, rough};
 use crate::context::{Context, size_of_terminal};
+use domain::batch::eta::{CompletionRate, EtaFacts};
 
 /// Drawing more often makes the bar flicker.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
@@ -86,6 +87,17 @@ impl Drop for Bar {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// `12/s` and `55s left`, as far as they are known.
+pub(crate) fn pace(rate: &CompletionRate, unfinished: u64, facts: Option<&EtaFacts>) -> Vec<String> {
+    let per_second = rate
+        .per_second()
+        .map(|rate| if rate >= 10.0 { format!("{rate:.0}/s") } else { format!("{rate:.1}/s") });
+    let left = facts.and_then(|facts| rate.time_left(unfinished, facts));
+    // The estimate is not more precise than a second.
+    let left = left.map(|left| format!("{} left", rough(left.max(Duration::from_secs(1)))));
+    per_second.into_iter().chain(left).collect()
 }
 
 /// `enqueuing ━━━━━━━━━━──────────────────── 340,000 of 1,000,000, 142,000/s, 4s left`

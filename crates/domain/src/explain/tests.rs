@@ -51,6 +51,8 @@ fn facts() -> Facts {
         durations: None,
         workers: WorkerFacts { all: 1, draining: 0, serving: 1, slots: 2, busy: 0 },
         unkillable: Vec::new(),
+        busy_slots: Vec::new(),
+        failed_dependency: None,
     }
 }
 
@@ -82,7 +84,7 @@ fn each_reason_is_reported_alone_and_together_with_others() {
         until: NOW,
         cancel_requested: Some(CancelReason::User),
     };
-    let cases: [(&[&str], Facts); 16] = [
+    let cases: Vec<(&[&str], Facts)> = vec![
         (&["ready"], facts()),
         (&["scheduled"], with(|facts| facts.job.life.run_at = Some(later(9)))),
         (&["blocked"], with(|facts| facts.job.life.state = State::Pending { blocked_by: 2 })),
@@ -150,6 +152,20 @@ fn messages_name_jobs_people_and_causes() {
         "{}",
         message(&paused)
     );
+    let failed = FailedDependency {
+        id: "b".parse().expect("valid id"),
+        handle: "b".to_owned(),
+        state: StateName::Dead,
+        why: Some("exit code 3: boom".to_owned()),
+    };
+    let cancelled = with(|facts| {
+        facts.job.life.state = State::Cancelled { finished_at: NOW, reason: CancelReason::Dependency };
+        facts.failed_dependency = Some(failed);
+    });
+    let expected =
+        " because b is dead (exit code 3: boom); `queuectl retry --with-dependents b` runs both again";
+    assert!(message(&cancelled).ends_with(expected), "{}", message(&cancelled));
+    assert_eq!(explain(&cancelled).reasons[0].jobs.len(), 1);
     let dead = with(|facts| {
         facts.job.life.state = State::Dead { finished_at: NOW, reason: DeadReason::CrashLimit };
     });

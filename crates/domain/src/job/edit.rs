@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::life::{Life, Refusal, State};
 use super::limits::Limits;
+use super::options::JobOptions;
 use super::spec::{JobSpec, SpecError, Timeout};
 use super::{Job, OnDependencyFailure, Start};
 use crate::values::name::QueueName;
@@ -116,7 +117,7 @@ impl Edit {
         spec.env.extend(self.set.env.clone());
         spec.unique_for = Some(job.options.unique_for);
         Ok(Job {
-            options: spec.options()?,
+            options: JobOptions { reported: job.options.reported, ..spec.options()? },
             command: spec.command.unwrap_or_else(|| job.command.clone()),
             queue: spec.queue.unwrap_or_else(QueueName::default_queue),
             priority: spec.priority.unwrap_or(0),
@@ -199,7 +200,6 @@ mod tests {
     use super::*;
     use crate::job::LatestAttempt;
     use crate::job::life::{CancelReason, DeadReason, Lease, Losses, StateName};
-    use crate::job::options::JobOptions;
     use crate::job::retry_rules::{ExitCodes, RetryRules};
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);

@@ -31,6 +31,9 @@ pub struct JobOptions {
     pub retry_on: Option<ExitCodes>,
     #[serde(skip_serializing_if = "is_default")]
     pub no_retry_on: Option<ExitCodes>,
+    /// The attempt whose failure `run` has reported to its caller. Not set by callers.
+    #[serde(skip_serializing_if = "is_default")]
+    pub reported: Option<u32>,
 }
 
 impl JobOptions {
@@ -127,8 +130,9 @@ mod tests {
             limits: "memory=1G,cpu=0.1".parse().expect("limits"),
             retry_on: None,
             no_retry_on: ExitCodes::new([2, 255]).ok(),
+            reported: Some(1),
         };
-        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255]}"#;
+        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255],"reported":1}"#;
         assert_eq!(options.to_json().as_deref(), Some(stored));
         assert_eq!(JobOptions::from_json(Some(stored)).expect("reads back"), options);
     }

@@ -206,6 +206,7 @@ impl JobSpec {
             limits: self.limits.unwrap_or_default(),
             retry_on,
             no_retry_on,
+            reported: None,
         })
     }
 

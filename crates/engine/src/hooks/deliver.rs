@@ -28,6 +28,7 @@ use crate::orphans::reparented::{OrphanFilter, Orphans};
 use crate::supervisor::pool::SELF;
 use crate::worker::dispatcher::SlotBell;
 use domain::hook::Target;
+use domain::hook::variables::{event_of, variables_of};
 use domain::job::outcome::{Outcome, error_line};
 use domain::text::escape;
 use store::{Delivery, DeliveryResult};
@@ -147,6 +148,9 @@ fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, S
         (variables::HOOK, delivery.hook.as_str().as_bytes()),
         (variables::DELIVERY, delivery.name.as_bytes()),
     ];
+    let event = variables_of(&delivery.payload);
+    let event = event.iter().map(|(name, value)| (*name, value.as_bytes()));
+    let own: Vec<(&str, &[u8])> = own.into_iter().chain(event).collect();
     let added = BTreeMap::new();
     let command = CommandLine { line: "", cwd: None, environment: None, added: &added, own: &own };
     match &delivery.target {
@@ -160,7 +164,7 @@ fn hook_process(delivery: &Delivery, context: &Context) -> Result<HookProcess, S
             let request = Request {
                 url: url.as_str().to_owned(),
                 secret: secret.as_ref().map(|secret| secret.reveal().to_owned()),
-                event: delivery.trigger.event.name().to_owned(),
+                event: event_of(&delivery.payload),
                 delivery: delivery.name.clone(),
                 body: delivery.payload.clone(),
             };

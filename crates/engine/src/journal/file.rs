@@ -89,6 +89,13 @@ impl JournalFile {
         Ok(())
     }
 
+    /// The paths of the existing rotated files, the newest first.
+    pub(super) fn rotated_paths(&self) -> io::Result<Vec<PathBuf>> {
+        let mut files = self.rotated()?;
+        files.sort_unstable();
+        Ok(files.iter().rev().map(|file| file.path(&self.path)).collect())
+    }
+
     /// The existing rotated files.
     fn rotated(&self) -> io::Result<Vec<RotatedFile>> {
         let stem = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

@@ -14,9 +14,10 @@ const RETRIES: u32 = 3;
 /// A delivery for a fictitious event; its name starts with `test-`.
 pub fn sample(hook: &Hook, now: Timestamp, random: u64) -> Delivery {
     let name = format!("test-{}", JobIdSequence::default().next(now, random));
-    let Trigger { event, queue, threshold, .. } = &hook.trigger;
-    let payload =
-        |subject: Subject<'_>| Payload { delivery: &name, event: *event, at: now, subject }.to_json();
+    let Trigger { events, queue, threshold, .. } = &hook.trigger;
+    // Of several events, the first.
+    let event = events.first();
+    let payload = |subject: Subject<'_>| Payload { delivery: &name, event, at: now, subject }.to_json();
     let job = |state, failures| {
         let job = sample_job(state, failures, queue.clone(), now);
         payload(Subject::Job(Box::new((&job).into())))

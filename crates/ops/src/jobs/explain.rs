@@ -1,14 +1,20 @@
 //! Explaining why a job is not running.
 
+use super::dependency_failure::failed_dependency;
 use crate::OpError;
 use crate::worker::live::live_workers;
 use domain::explain;
+use domain::explain::named_jobs::BusySlot;
 use domain::explain::{Explanation, Facts, WorkerFacts};
 use domain::job::Job;
+use domain::job::life::StateName;
 use domain::values::clock::TimeFormat;
-use domain::values::name::JobId;
+use domain::values::name::{JobId, WorkerId};
 use domain::values::timestamp::Timestamp;
-use store::{ServedJobs, Store, Worker, WorkerState};
+use store::{JobFilter, Page, Phase, ServedJobs, Store, Worker, WorkerState};
+
+/// How many running jobs are read to find those in the way.
+const MAX_RUNNING_READ: usize = 200;
 
 /// A job and the explanation of its state.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +27,13 @@ pub struct JobExplanation {
 /// The sentences show times in this format.
 pub fn explain(store: &dyn Store, id: &JobId, format: &TimeFormat) -> Result<JobExplanation, OpError> {
     let mut facts = store.explain_facts(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
-    add_workers(&mut facts, &live_workers(store)?);
+    let workers = live_workers(store)?;
+    add_workers(&mut facts, &workers);
+    facts.failed_dependency = failed_dependency(store, &facts.job)?;
+    let is_waiting = matches!(facts.job.life.state.name(), StateName::Pending | StateName::Failed);
+    if is_waiting && facts.workers.serving > 0 && facts.workers.busy >= facts.workers.slots {
+        facts.busy_slots = busy_slots(store, &facts.job, &workers)?;
+    }
     for found in store.unkillable()?.into_iter().filter(|found| found.lease.job == *id && found.is_alive()) {
         facts.unkillable.push((found.pid, found.why));
     }
@@ -29,13 +41,35 @@ pub fn explain(store: &dyn Store, id: &JobId, format: &TimeFormat) -> Result<Job
     Ok(JobExplanation { job: facts.job, now: facts.now, explanation })
 }
 
-fn add_workers(facts: &mut Facts, workers: &[Worker]) {
-    let takes_new = |worker: &&Worker| match worker.state {
+/// The jobs in the slots of the workers that could run this job, the longest first.
+fn busy_slots(store: &dyn Store, job: &Job, workers: &[Worker]) -> Result<Vec<BusySlot>, OpError> {
+    let serves = |id: &WorkerId| {
+        workers.iter().any(|worker| worker.id == *id && takes_new(worker) && worker.served.has(job))
+    };
+    let running = JobFilter::in_phase(Phase::State(StateName::Processing));
+    let mut slots = Vec::new();
+    for job in store.list(&running, &Page { limit: MAX_RUNNING_READ, after: None })? {
+        let lease = job.life.state.lease().filter(|lease| serves(&lease.worker));
+        slots.extend(lease.map(|lease| BusySlot {
+            id: job.id.clone(),
+            handle: job.handle(),
+            since: lease.started_at,
+        }));
+    }
+    slots.sort_by_key(|slot| slot.since);
+    Ok(slots)
+}
+
+fn takes_new(worker: &Worker) -> bool {
+    match worker.state {
         WorkerState::Running => true,
         WorkerState::Draining | WorkerState::Stopped => false,
-    };
+    }
+}
+
+fn add_workers(facts: &mut Facts, workers: &[Worker]) {
     let serves = |worker: &&Worker| worker.served.has(&facts.job);
-    let all: Vec<&Worker> = workers.iter().filter(takes_new).collect();
+    let all: Vec<&Worker> = workers.iter().filter(|worker| takes_new(worker)).collect();
     let serving: Vec<&Worker> = all.iter().copied().filter(serves).collect();
     facts.workers = WorkerFacts {
         all: all.len() as u64,

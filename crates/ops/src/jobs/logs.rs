@@ -2,11 +2,13 @@
 
 pub mod follow;
 pub mod reader;
+pub mod tail;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::reader::LogReader;
+use self::tail::{Tail, last_lines};
 use crate::OpError;
 use domain::job::{Attempt, Job, JobRecord, WorkerHome};
 use domain::log;
@@ -108,6 +110,8 @@ pub struct AttemptOutput {
     attempt: u32,
     path: PathBuf,
     source: Source,
+    /// Only the last lines of what was printed before the first read.
+    tail: Option<Tail>,
 }
 
 #[derive(Debug)]
@@ -122,7 +126,13 @@ enum Source {
 impl AttemptOutput {
     pub fn new(home: &Path, job: &Job, attempt: &Attempt) -> Self {
         let path = find_log(home, job.number, attempt);
-        Self { id: job.id.clone(), attempt: attempt.number, path, source: Source::Unknown }
+        Self { id: job.id.clone(), attempt: attempt.number, path, source: Source::Unknown, tail: None }
+    }
+
+    /// Leaves out everything that was printed so far but the last lines.
+    #[must_use]
+    pub fn with_tail(self, tail: Option<Tail>) -> Self {
+        Self { tail, ..self }
     }
 
     /// The next pieces. Empty: the end, or nothing more for now if the attempt had not ended when the caller checked.
@@ -132,13 +142,19 @@ impl AttemptOutput {
         }
         match &mut self.source {
             Source::Unknown => Ok(Vec::new()),
-            Source::File(reader) => reader.read(),
+            Source::File(reader) => match self.tail.take() {
+                Some(tail) => reader.seek_tail(tail),
+                None => reader.read(),
+            },
             Source::Stored(bytes) => {
                 let (id, attempt) = (&self.id, self.attempt);
                 let damaged = |source| OpError::DamagedOutput { job: id.clone(), attempt, source };
                 let (pieces, taken) = whole_pieces(bytes).map_err(damaged)?;
                 bytes.drain(..taken);
-                Ok(pieces)
+                Ok(match self.tail.take() {
+                    Some(tail) => last_lines(pieces, tail).0,
+                    None => pieces,
+                })
             }
         }
     }

@@ -3,14 +3,15 @@
 //! Nothing here sleeps: [`Wait::poll`] returns the jobs that ended since the last poll, and the caller decides how long to
 //! wait before the next.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
+use super::dependency_failure::failed_dependency;
 use crate::OpError;
 use domain::job::Job;
 use domain::job::life::StateName;
-use domain::values::name::JobId;
+use domain::values::name::{JobId, QueueName};
 use domain::values::timestamp::Timestamp;
-use store::{Store, StoreError};
+use store::{Store, StoreError, UnfinishedCount};
 
 /// How many jobs one poll reads, so that waiting for thousands of jobs costs no more than waiting for some.
 const JOBS_PER_POLL: usize = 500;
@@ -29,6 +30,8 @@ pub struct UnfinishedJob {
     pub state: Option<StateName>,
     /// When its current attempt started, if it is running.
     pub running_since: Option<Timestamp>,
+    /// `None` before the first poll.
+    pub queue: Option<QueueName>,
 }
 
 /// Why the wait for a job ended.
@@ -44,7 +47,7 @@ pub enum WaitEnd {
 
 impl Wait {
     pub fn new(ids: impl IntoIterator<Item = JobId>) -> Self {
-        let unseen = |id| UnfinishedJob { id, state: None, running_since: None };
+        let unseen = |id| UnfinishedJob { id, state: None, running_since: None, queue: None };
         Self { unfinished: ids.into_iter().map(unseen).collect() }
     }
 
@@ -54,6 +57,19 @@ impl Wait {
 
     pub fn unfinished(&self) -> impl ExactSizeIterator<Item = &UnfinishedJob> {
         self.unfinished.iter()
+    }
+
+    /// How many jobs are unfinished, by queue.
+    pub fn by_queue(&self) -> BTreeMap<QueueName, UnfinishedCount> {
+        let mut counts: BTreeMap<QueueName, UnfinishedCount> = BTreeMap::new();
+        for job in &self.unfinished {
+            if let Some(queue) = &job.queue {
+                let count = counts.entry(queue.clone()).or_default();
+                count.unfinished += 1;
+                count.waiting += u64::from(job.running_since.is_none());
+            }
+        }
+        counts
     }
 
     /// Polls every unfinished job.
@@ -98,21 +114,21 @@ fn progress(last: UnfinishedJob, found: Option<Job>) -> Result<UnfinishedJob, Wa
         return Err(WaitEnd::Finished(Box::new(job)));
     }
     let running_since = state.lease().map(|lease| lease.started_at);
-    Ok(UnfinishedJob { id: last.id, state: Some(state.name()), running_since })
+    Ok(UnfinishedJob { id: last.id, state: Some(state.name()), running_since, queue: Some(job.queue) })
 }
 
 impl WaitEnd {
     /// The job if it completed; otherwise the error to report.
-    pub fn verdict(&self) -> Result<&Job, OpError> {
+    pub fn verdict(&self, store: &dyn Store) -> Result<&Job, OpError> {
         match self {
-            Self::Finished(job) => succeeded(job),
+            Self::Finished(job) => succeeded(store, job),
             Self::Unknown(id) => Err(OpError::NoSuchJob(id.clone())),
             Self::Removed(id) => Err(OpError::Removed(id.clone())),
         }
     }
 }
 
-fn succeeded(job: &Job) -> Result<&Job, OpError> {
+fn succeeded<'j>(store: &dyn Store, job: &'j Job) -> Result<&'j Job, OpError> {
     let state = &job.life.state;
     let Some(reason) = state.reason() else {
         return Ok(job);
@@ -122,5 +138,8 @@ fn succeeded(job: &Job) -> Result<&Job, OpError> {
     if let (StateName::Dead, Some(error)) = (state.name(), &job.latest.error) {
         why = format!("{why}: {error}");
     }
+    // If the dependency cannot be found, the reason alone is reported.
+    let dependency = failed_dependency(store, job).unwrap_or_default();
+    let why = dependency.map_or_else(|| format!("({why})"), |dependency| format!("because {dependency}"));
     Err(OpError::Unsuccessful { id: job.id.clone(), state: state.name(), why })
 }

@@ -12,5 +12,6 @@ pub(crate) mod free_pages;
 pub(crate) mod prune;
 pub(crate) mod reap;
 pub(crate) mod remove;
+pub(crate) mod report;
 pub(crate) mod retry;
 pub(crate) mod settle;

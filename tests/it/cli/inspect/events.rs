@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use serde_json::Value;
 
 use crate::cli::harness::Home;
+use crate::cli::harness::pseudo_terminal::on_terminal;
 use crate::cli::harness::working_home::WorkingHome;
 
 fn events(home: &Home, args: &[&str]) -> Vec<Value> {
@@ -39,7 +40,12 @@ fn events_show_the_user_and_the_detail() {
     assert_eq!(events(&home, &["--since", "1h"]), all);
     assert_eq!(events(&home, &["--limit", "0"]).len(), 0);
     home.run(["events", "--job", "absent"]).fails(3).says("hint: `queuectl list` shows all jobs");
-    home.run(["events"]).ok().shows("  cancel            ada         a\n").shows("  b\n");
+    home.run(["events"])
+        .ok()
+        .shows("  cancel  ada  job a\n")
+        .shows("  remove  ada  job b\n")
+        .shows("  setting lease = 1m");
+    assert_eq!((&all[0]["kind"], &all[3]["kind"]), (&"job".into(), &"setting".into()));
 }
 
 /// Every change that a user can make, in order, with its event. A call that changes nothing records no event.
@@ -121,6 +127,76 @@ fn follow_prints_new_events() {
     assert_eq!(next()["job"], "a");
     home.run(["cancel", "-q", "b"]).ok();
     assert_eq!(next()["job"], "b");
+    child.kill().expect("it is ours");
+    child.wait().expect("it is gone");
+}
+
+#[test]
+fn columns_line_up_under_a_heading_on_a_terminal() {
+    let home = Home::with_jobs(&["a"]);
+    home.call(["cancel", "-q", "a"]).env("USER", "a-user-with-a-long-name").run().ok();
+    home.call(["queue", "pause", "-q", "mail"]).env("USER", "ada").run().ok();
+    let seen = on_terminal(home.call(["events", "--color", "never"]).into_command(), 120, "").screen;
+    let lines: Vec<&str> = seen.lines().collect();
+    let about = lines[0].find("ABOUT").expect("a heading");
+    assert_eq!((&lines[1][about..], &lines[2][about..]), ("job a", "queue mail"), "{seen}");
+    let none = home.run(["events"]).ok();
+    assert!(!none.stdout.contains("ABOUT"), "no heading in a pipe: {none}");
+}
+
+#[test]
+fn jobs_are_shown_from_enqueuing_to_their_end() {
+    let home = Home::with_queue();
+    home.run(["events", "--jobs"]).ok().prints("").says("no events");
+    home.run(["enqueue", "-q", "--id", "good", "--", "echo", "hi"]).ok();
+    home.run(["enqueue", "-q", "--id", "bad", "--max-retries", "0", "--command", "echo no >&2; exit 3"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let of = |job: &str, args: &[&str]| {
+        let all = events(&home, &[&["--jobs"], args].concat());
+        let of_job = all.into_iter().filter(|event| event["job"] == job);
+        let short = |event: Value| {
+            assert_eq!(event["kind"], "job");
+            format!("{} {} {}", event["event"], event["attempt"], event["state"]).replace('"', "")
+        };
+        of_job.map(short).collect::<Vec<String>>()
+    };
+    let good = ["job_enqueued null null", "attempt_started 1 null", "attempt_ended 1 completed"];
+    assert_eq!(of("good", &[]), good);
+    assert_eq!(of("bad", &[])[2], "attempt_ended 1 dead");
+    assert_eq!(of("good", &["--job", "good"]), good);
+    assert_eq!(of("bad", &["--job", "good"]), [""; 0]);
+    assert_eq!(of("good", &["--since", "1h"]), good);
+    assert_eq!(events(&home, &["--jobs", "--limit", "1"]).len(), 1);
+    let names = names(&events(&home, &[])).join(" ");
+    assert!(!names.contains("attempt"), "only on request: {names}");
+    let line = "job bad attempt 1: exit code 3: no (";
+    home.run(["events", "--jobs"])
+        .ok()
+        .shows(line)
+        .shows("), dead: retries exhausted")
+        .shows("job good  echo hi");
+}
+
+#[test]
+fn follow_shows_jobs_as_they_run() {
+    let home = WorkingHome::new();
+    home.run(["enqueue", "-q", "--id", "old", "--", "true"]).ok();
+    let mut child = home.call(["events", "-f", "--jobs", "--json"]).spawn();
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut wait_for = |job: &str, event: &str| loop {
+        let line = lines.next().expect("a line").expect("text");
+        let found: Value = serde_json::from_str(&line).expect("an object");
+        if found["job"] == job && found["event"] == event {
+            return;
+        }
+    };
+    wait_for("old", "job_enqueued");
+    home.run(["enqueue", "-q", "--id", "new", "--", "true"]).ok();
+    wait_for("new", "job_enqueued");
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    wait_for("old", "attempt_started");
+    wait_for("old", "attempt_ended");
+    wait_for("new", "attempt_ended");
     child.kill().expect("it is ours");
     child.wait().expect("it is gone");
 }

@@ -47,8 +47,35 @@ fn explain_reports_jobs_ahead_and_workers() {
     home.run(["enqueue", "-q", "--id", "elsewhere", "--queue", "other", "--", "true"]).ok();
     assert_eq!(codes(&home, "runs"), ["running"]);
     assert_eq!(codes(&home, "next"), ["slots_busy"]);
+    home.run(["explain", "next"]).ok().shows("the only slot is busy: runs for ");
+    let explained = home.run(["explain", "next", "--json"]).ok().json();
+    assert_eq!(explained["reasons"][0]["jobs"], serde_json::json!([{"id": "runs", "state": "processing"}]));
     assert_eq!(codes(&home, "last"), ["slots_busy", "behind"]);
     assert_eq!(codes(&home, "elsewhere"), ["queue_not_served"]);
     home.run(["explain", "last"]).ok().shows("1 job is ahead of it").shows("judging by the latest job");
     home.go();
+}
+
+#[test]
+fn a_job_cancelled_with_its_dependency_names_it_and_its_error() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "build", "--max-retries", "0", "--", "false"]).ok();
+    home.run(["enqueue", "-q", "--id", "test", "--depends-on", "build", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "deploy", "--depends-on", "test", "--", "true"]).ok();
+    home.kill_next("build", "exit code 3: boom");
+    let why = "because build is dead (exit code 3: boom)";
+    for id in ["test", "deploy"] {
+        home.run(["explain", id]).ok().shows(why).shows("`queuectl retry --with-dependents build`");
+        home.run(["show", id]).ok().shows(&format!("reason        cancelled {why}\n"));
+        home.run(["wait", id]).fails(1).says(&format!("error: job `{id}` is cancelled {why}\n"));
+        let explained = home.run(["explain", id, "--json"]).ok().json();
+        assert_eq!(explained["reasons"][0]["jobs"], serde_json::json!([{"id": "build", "state": "dead"}]));
+        assert_eq!(home.show(id)["reason"], "dependency");
+    }
+    home.run(["retry", "-q", "build"]).ok();
+    home.run(["explain", "test"]).ok().shows("it was cancelled").shows("(dependency)");
+    home.run(["enqueue", "-q", "--id", "other", "--delay", "1h", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "after", "--depends-on", "other", "--", "true"]).ok();
+    home.run(["cancel", "-q", "other"]).ok();
+    home.run(["explain", "after"]).ok().shows("because other is cancelled (user)");
 }

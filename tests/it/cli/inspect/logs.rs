@@ -19,14 +19,14 @@ const LARGE_LOG_LIMIT: u64 = 16 << 20;
 const FAILURE: Outcome = Outcome::Failure { exit_code: 1 };
 
 /// The output of an attempt.
-type Printed<'a> = &'a [(Stream, &'a [u8])];
+pub(super) type Printed<'a> = &'a [(Stream, &'a [u8])];
 
 const HELLO: Printed<'_> =
     &[(Stream::Out, b"one\n"), (Stream::Err, b"oh\n"), (Stream::Out, b"two\n"), (Stream::Err, b"no\n")];
 
 impl Home {
     /// A new job `a` with one attempt for each of these.
-    fn with_attempts(attempts: &[(Printed<'_>, Outcome)]) -> Self {
+    pub(super) fn with_attempts(attempts: &[(Printed<'_>, Outcome)]) -> Self {
         let home = Self::new();
         home.run([
             "enqueue",
@@ -40,12 +40,12 @@ impl Home {
         home
     }
 
-    fn that_printed(printed: Printed<'_>) -> Self {
+    pub(super) fn that_printed(printed: Printed<'_>) -> Self {
         Self::with_attempts(&[(printed, Outcome::Success)])
     }
 
     /// The next attempt of job `a`, whose output stays small.
-    fn run_attempt(&self, printed: Printed<'_>, outcome: Outcome, max_bytes: u64) {
+    pub(super) fn run_attempt(&self, printed: Printed<'_>, outcome: Outcome, max_bytes: u64) {
         let worker = TestWorker::new(self, &format!("w{}", fastrand::u64(..)));
         let lease = worker.claim_soon("a");
         let mut capture = worker.capture(self, &lease, max_bytes);
@@ -68,7 +68,7 @@ impl Home {
         log_path(&self.path(), self.jobs()[0].number, attempt)
     }
 
-    fn logs(&self, args: &[&str]) -> Command {
+    pub(super) fn logs(&self, args: &[&str]) -> Command {
         self.call(["logs", "a"].iter().chain(args)).into_command()
     }
 }
@@ -163,7 +163,7 @@ fn json_has_an_object_for_each_frame() {
         "characters are not cut in two"
     );
     for line in &lines {
-        assert_eq!(line["attempt"], 1);
+        assert_eq!((&line["job"], &line["attempt"]), (&json!("a"), &json!(1)));
         let at = line["at"].as_str().expect("a time");
         assert!(at.len() == 24 && at.ends_with('Z'), "{at}");
         assert!(at >= home.show("a")["started_at"].as_str().expect("a time"), "{at}");
@@ -177,8 +177,9 @@ fn the_latest_attempt_that_printed_anything_is_shown() {
         (&[(Stream::Out, b"second\n")], FAILURE),
         (&[], FAILURE),
     ]);
-    home.run(["logs", "a"]).ok().prints("second\n");
-    home.run(["logs", "a", "--attempt", "1"]).ok().prints("first\n");
+    home.run(["logs", "a"]).ok().prints("second\n").says("attempt 3 printed nothing; this is attempt 2");
+    home.run(["logs", "a", "-q"]).ok().says_nothing();
+    home.run(["logs", "a", "--attempt", "1"]).ok().prints("first\n").says_nothing();
     home.run(["logs", "a", "--attempt", "3"]).ok().prints("").says("attempt 3 printed nothing");
     home.run(["logs", "a", "--attempt", "4"])
         .fails(3)
@@ -233,7 +234,7 @@ fn a_cut_is_marked() {
     assert_eq!((ran.stdout.len(), ran.stderr.as_str()), (1 << 20, "[… 2 MiB cut …]\n"));
     home.run(["logs", "a", "-q"]).ok().prints("").says_nothing();
     let lines = home.run(["logs", "a", "--json"]).ok().says_nothing().stdout;
-    assert!(lines.contains("{\"attempt\":1,\"cut_bytes\":2097152}\n"));
+    assert!(lines.contains("{\"job\":\"a\",\"attempt\":1,\"cut_bytes\":2097152}\n"));
     let seen = on_terminal(home.logs(&[]), 100, "").screen;
     assert!(seen.contains("x\n\u{1b}[2m[… 2 MiB cut …]\u{1b}[0m\nx"), "on a line of its own, and dim");
 }
@@ -342,6 +343,10 @@ fn bad_usage_is_refused() {
     home.run(["logs", "a", "--attempt", "99999999999"]).fails(2);
     home.run(["logs", "a", "--stdout", "--stderr"]).fails(2);
     home.run(["logs", "a", "--raw", "--json"]).fails(2);
+    home.run(["logs", "a", "--tail", "-1"]).fails(2);
+    home.run(["logs", "a", "-n", "x"]).fails(2);
+    home.run(["logs", "a", "--all", "--attempt", "1"]).fails(2);
+    home.run(["logs", "a", "--batch", "b"]).fails(2);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use store::{Pause, ServedJobs};
 use crate::cli::harness::Home;
 use crate::cli::harness::pseudo_terminal::on_terminal;
 use crate::cli::harness::test_worker::TestWorker;
+use crate::cli::harness::working_home::WorkingHome;
 
 #[test]
 fn a_worker_for_one_job_does_not_count_for_other_jobs() {
@@ -194,6 +195,21 @@ fn recently_dead_jobs_are_a_problem() {
     assert!(messages(&home)[0].starts_with("dlq_growing: 1 job died"));
     home.run(["dlq", "purge", "b"]).ok();
     assert_eq!(problems(&home), json!([]));
+}
+
+#[test]
+fn a_failure_that_run_has_reported_is_no_problem() {
+    let home = WorkingHome::new();
+    let ran = home.run(["run", "-q", "--id", "seen", "--", "false"]);
+    assert_eq!(ran.status.code(), Some(1), "{ran}");
+    assert_eq!(problems(&home), json!([]));
+    assert_eq!(home.state_of("seen"), "dead", "it can still be examined and retried");
+    home.run(["enqueue", "-q", "--id", "unseen", "--max-retries", "0", "--", "false"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    assert!(messages(&home)[0].starts_with("dlq_growing: 1 job died"));
+    home.run(["retry", "-q", "seen"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    assert!(messages(&home)[0].starts_with("dlq_growing: 2 jobs died"), "its second death was not reported");
 }
 
 #[test]

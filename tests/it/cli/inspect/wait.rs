@@ -50,7 +50,7 @@ fn waiting_for_a_failed_job_includes_its_retry() {
     let mut terminal = wait_on_terminal(&home, &["a"]);
     terminal.wait_until(|screen| screen.contains("0 of 1, 1 pending"));
     let lease = worker.claim_job("a");
-    terminal.wait_until(|screen| screen.contains("0 of 1, 1 processing (a for "));
+    terminal.wait_until(|screen| screen.contains("0 of 1, 1 processing (for "));
     worker.settle(lease, FAILURE, Some("exit code 2"));
     terminal.wait_until(|screen| screen.contains("0 of 1, 1 failed"));
     let lease = worker.claim_job("a");
@@ -73,7 +73,7 @@ fn dead_and_cancelled_jobs_are_errors_with_their_reason() {
         ran.stderr,
         "error: job `dead` is dead (retries exhausted: exit code 1: no route)\n\
          error: job `parent` is cancelled (user)\n\
-         error: job `child` is cancelled (dependency)\n"
+         error: job `child` is cancelled because parent is cancelled (user)\n"
     );
     home.run(["wait", "dead", "-q"]).fails(1).prints("").says("error: job `dead` is dead");
 }
@@ -226,11 +226,15 @@ fn a_terminal_shows_the_progress() {
     let mut terminal = wait_on_terminal(&home, &["done", "a", "b", "c"]);
     let bar = format!("Job done completed\n\r\u{1b}[Kwaiting {}{} 1 of 4, ", "━".repeat(7), "─".repeat(23));
     terminal.wait_until(|screen| screen.contains(&bar));
-    terminal.wait_until(|screen| screen.contains("2 processing (a for ") && screen.contains(", 1 pending"));
+    terminal.wait_until(|screen| {
+        screen.contains("2 processing (the longest for ") && screen.contains(", 1 pending")
+    });
     worker.settle(lease, Outcome::Success, None);
     let bar = format!("Job a completed\n\r\u{1b}[Kwaiting {}{} 2 of 4, ", "━".repeat(15), "─".repeat(15));
     terminal.wait_until(|screen| screen.contains(&bar));
-    terminal.wait_until(|screen| screen.contains("1 processing (b for "));
+    terminal.wait_until(|screen| {
+        screen.contains("1 processing (for ") && screen.contains("/s, ") && screen.contains(" left")
+    });
 }
 
 #[test]

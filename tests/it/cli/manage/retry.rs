@@ -87,3 +87,61 @@ fn an_unknown_job_is_not_found() {
     home.run(["retry", "nope"]).fails(3).says("there is no job `nope`");
     home.run(["retry"]).fails(2);
 }
+
+/// fetch, then build, then test and lint, then deploy, then notify. Build is dead.
+fn dead_pipeline() -> Home {
+    let home = Home::new();
+    home.completed_job("fetch");
+    for (id, parents) in [
+        ("build", "fetch"),
+        ("test", "build"),
+        ("lint", "build"),
+        ("deploy", "test,lint"),
+        ("notify", "deploy"),
+    ] {
+        home.run(["enqueue", "-q", "--id", id, "--max-retries", "0", "--depends-on", parents, "--", "false"])
+            .ok();
+    }
+    home.kill_next("build", "exit code 3: boom");
+    home
+}
+
+#[test]
+fn a_retry_says_which_dependents_stay_cancelled() {
+    let home = dead_pipeline();
+    let ran = home.run(["retry", "build"]).ok().prints("build\n");
+    assert_eq!(
+        ran.stderr,
+        "hint: 4 jobs that depend on build stay cancelled (test, lint, deploy, notify); \
+         `queuectl retry --with-dependents build` retries them\n"
+    );
+    let ran = home.run(["retry", "--with-dependents", "build"]).ok().says_nothing();
+    assert_eq!(ran.lines(), ["test", "lint", "deploy", "notify"], "build is pending already");
+    home.run(["retry", "--with-dependents", "build"]).fails(4).says("it is pending");
+    home.run(["retry", "nope", "--with-dependents"]).fails(3).says("there is no job `nope`");
+}
+
+#[test]
+fn dependents_are_retried_in_their_order() {
+    let home = dead_pipeline();
+    let ran = home.run(["retry", "build", "--with-dependents"]).ok().says_nothing();
+    assert_eq!(ran.lines(), ["build", "test", "lint", "deploy", "notify"]);
+    home.run(["explain", "deploy"]).ok().shows("it waits for 2 other jobs");
+    home.run(["list", "--state", "ready", "--format", "ids"]).ok().prints("build\n");
+    home.run(["retry", "--with-dependents", "--state", "dead"]).fails(2).says("not a selection");
+    home.run(["retry", "build", "--with-dependents", "--edit"]).fails(2);
+}
+
+#[test]
+fn a_dependent_that_needs_another_dead_job_is_left_alone() {
+    let home = dead_pipeline();
+    home.dead_job("approve", "exit code 1");
+    home.run(["enqueue", "-q", "--id", "release", "--depends-on", "build,approve", "--", "true"]).ok();
+    assert_eq!(home.state_of("release"), "cancelled");
+    let ran = home.run(["retry", "build", "--with-dependents"]).ok();
+    assert_eq!(ran.lines(), ["build", "test", "lint", "deploy", "notify"]);
+    assert_eq!(ran.stderr, "hint: not retried, because another job that they depend on failed: release\n");
+    assert_eq!(home.state_of("release"), "cancelled");
+    let ran = home.run(["retry", "approve", "--with-dependents", "--dry-run"]).ok();
+    assert!(ran.stdout.starts_with("Would retry 2 jobs"), "{ran}");
+}

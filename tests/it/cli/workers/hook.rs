@@ -102,6 +102,9 @@ fn an_invalid_hook_is_refused_and_not_added() {
     for (args, message) in [
         (vec!["h", "--on", "daed", "--", "true"], "did you mean `dead`?"),
         (vec!["h", "--on", "everything", "--", "true"], "the events are success, failure"),
+        (vec!["h", "--on", "dead,sucess", "--", "true"], "did you mean `success`?"),
+        (vec!["h", "--on", "dead,", "--", "true"], "unknown event ``"),
+        (vec!["h", "--on", "dead,batch-finished", "--queue", "a", "--", "true"], "does not take a queue"),
         (vec!["h", "--on", "dead"], "no target given"),
         (vec!["h", "--on", "dead", "--command", "a", "--", "b"], "more than one target given"),
         (vec!["h", "--on", "dead", "--url", "http://a", "--", "b"], "more than one target given"),
@@ -164,6 +167,16 @@ fn a_test_delivery_is_immediate_and_needs_no_worker() {
         assert!(output[about].is_object(), "{output}");
     }
     assert_eq!(home.run(["hook", "show", "dead", "--json"]).ok().json()["pending"], 0, "nothing is kept");
+}
+
+#[test]
+fn a_hook_can_have_several_events() {
+    let home = Home::new();
+    home.run(["hook", "add", "h", "--on", "dead,success", "--command", "echo $QUEUECTL_EVENT > event"]).ok();
+    home.run(["hook", "list"]).ok().shows("success,dead");
+    home.run(["hook", "test", "h"]).ok();
+    let event = std::fs::read_to_string(home.folder().join("event")).expect("the hook ran");
+    assert_eq!(event, "success\n", "the first of its events");
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn full_job() -> NewJob {
             limits: "memory=1G,cpu=0.1,nice=-3".parse().expect("limits"),
             retry_on: "1,75".parse().ok(),
             no_retry_on: "2".parse().ok(),
+            reported: None,
         },
         if_absent: false,
         batch: None,

@@ -1,5 +1,7 @@
 //! `queuectl logs`
 
+mod several;
+
 use std::io;
 use std::time::Duration;
 use sys::program::ExitCode;
@@ -10,50 +12,69 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::flags::handle::resolve_or_latest;
 use crate::flags::whole_number::whole_number;
-use crate::render::output::{PrintOptions, Printer};
+use crate::render::output::{Label, PrintOptions, Printer};
 use crate::render::text::{printable, rough};
 use crate::slot_loan::SlotLoan;
 use crate::verbs::jobs::start_hints::hint_not_starting;
 use crate::verbs::manage::change::{code_of, find, report_and_continue};
 use domain::job::life::StateName;
-use domain::job::{Attempt, Job};
+use domain::job::{Attempt, Job, JobRecord};
 use domain::log;
 use domain::log::Stream;
-use domain::values::name::JobId;
+use domain::values::name::{BatchName, JobId};
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::jobs::calling_job::CallingJob;
 use ops::jobs::logs::follow::{FollowEvent, Follower, missing};
+use ops::jobs::logs::tail::Tail;
 use ops::jobs::logs::{AttemptOutput, choose, has_ended};
 use store::Store;
 
-/// Show the output of a job
+/// Show the output of jobs
 ///
 /// Shows the latest attempt that is running or has printed something: both streams, in the order in which they were
-/// written. On a terminal, stderr is red and control characters are escaped. In a pipe, the bytes are unchanged.
+/// written. On a terminal, stderr is red, colours of the job are kept (not with NO_COLOR or --color never), and other
+/// control characters are escaped. In a pipe, the bytes are unchanged.
+///
+/// With several jobs or --batch, each line begins with the job.
 ///
 /// If the output is long, only its beginning and end are kept (setting log_max_bytes); a line on stderr shows how much is
 /// missing.
 ///
-/// With --json, each line is an object {attempt, stream, at, text}; bytes that are not UTF-8 become U+FFFD. Missing output
-/// is shown as {attempt, cut_bytes}.
+/// With --json, each line is an object {job, attempt, stream, at, text}; bytes that are not UTF-8 become U+FFFD. Missing
+/// output is shown as {job, attempt, cut_bytes}.
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one per command-line flag")]
 #[command(after_help = "Examples:
   queuectl logs job1
-  queuectl logs job1 -f
+  queuectl logs job1 -f -n 20
   queuectl logs job1 --attempt 2 --stderr
+  queuectl logs job1 --all --timestamps
+  queuectl logs --batch nightly -f
   queuectl logs job1 --json | jq -r .text")]
 pub(crate) struct Args {
-    /// The job's number or id, or a unique part of its id [default: the latest job; with -f, the latest that runs]
+    /// Numbers or ids of jobs, or unique parts of ids [default: the latest job; with -f, the latest that runs]
     #[arg(value_name = "JOB")]
-    id: Option<String>,
-    /// Keep printing new output, through all further attempts, until the job has finished
+    ids: Vec<String>,
+    /// All jobs in this batch
+    #[arg(long, value_name = "NAME", conflicts_with = "ids")]
+    batch: Option<BatchName>,
+    /// Keep printing new output, through all further attempts, until the jobs have finished
     #[arg(short, long)]
     follow: bool,
+    /// Show only the last N lines of what was printed so far
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true,
+          value_parser = whole_number::<usize>(0..=usize::MAX as i128))]
+    tail: Option<usize>,
+    /// Begin each line with the time when it was printed
+    #[arg(long)]
+    timestamps: bool,
     /// Show this attempt [default: the latest that is running or has printed something]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=u32::MAX.into()))]
     attempt: Option<u32>,
+    /// Show all attempts
+    #[arg(long, conflicts_with = "attempt")]
+    all: bool,
     /// Show only stdout
     #[arg(long, conflicts_with = "stderr")]
     stdout: bool,
@@ -73,11 +94,42 @@ impl Args {
             (false, false) => None,
         }
     }
+
+    fn tail(&self) -> Option<Tail> {
+        self.tail.map(|lines| Tail { lines, only: self.only() })
+    }
+
+    fn printing(&self, label: Option<Label>) -> PrintOptions {
+        PrintOptions { only: self.only(), raw: self.raw, timestamps: self.timestamps, label }
+    }
+
+    /// The attempts to show without following, oldest first.
+    fn attempts<'r>(&self, record: &'r JobRecord, home: &std::path::Path) -> Result<&'r [Attempt], OpError> {
+        if self.all {
+            return Ok(&record.history);
+        }
+        let chosen = choose(record, home, self.attempt)?;
+        Ok(chosen.map_or(&[], std::slice::from_ref))
+    }
+
+    /// Notes before an attempt is shown: which one it is, where that is not obvious.
+    fn heading(&self, record: &JobRecord, attempt: &Attempt, now: Timestamp) -> Option<String> {
+        if self.all {
+            return Some(describe_attempt(attempt, now));
+        }
+        let latest = record.history.last().filter(|latest| latest.number > attempt.number)?;
+        let is_asked_for = self.attempt.is_some();
+        let (latest, number) = (latest.number, attempt.number);
+        (!is_asked_for).then(|| format!("attempt {latest} printed nothing; this is attempt {number}"))
+    }
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.raw && context.json {
         return Err(Failure::usage("--raw cannot be combined with --json"));
+    }
+    if args.batch.is_some() || args.ids.len() > 1 {
+        return several::run(args, context);
     }
     let id = chosen_job(args, context)?;
     let store = context.store()?;
@@ -87,9 +139,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let home = context.location()?.home;
     store.prepare_logs(&home.join(log::FOLDER))?;
     let record = store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
-    let chosen = choose(&record, &home, args.attempt)?;
-    let mut printer = Printer::new(context, PrintOptions { only: args.only(), raw: args.raw });
-    if chosen.is_none() {
+    let chosen = args.attempts(&record, &home)?;
+    let mut printer = Printer::new(context, &id, args.printing(None));
+    if chosen.is_empty() {
         printer.note(&not_yet(&record.job))?;
     }
     if args.follow {
@@ -98,28 +150,53 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         if loan.is_none() && !state.is_finished() && state != StateName::Processing {
             hint_not_starting(context, store, &[record.job.queue.clone()].into())?;
         }
-        let from = chosen.map_or(1, |attempt| attempt.number);
+        let from = chosen.first().map_or(1, |attempt| attempt.number);
+        if let (Some(first), false) = (chosen.first(), args.all) {
+            note_heading(args, &mut printer, &record, first, store.now()?)?;
+        }
         let loan = loan.map(|loan| (loan, id.clone()));
-        let follower = Follower::new(store, home, id, from);
-        return follow(context, follower, printer, args.attempt.is_some(), loan);
+        let follower = Follower::new(store, home, id, from).with_tail(args.tail());
+        return follow(context, follower, printer, args, loan);
     }
-    if let Some(attempt) = chosen {
-        let output = AttemptOutput::new(&home, &record.job, attempt);
-        show(store, output, printer, &id, attempt)?;
+    for attempt in chosen {
+        note_heading(args, &mut printer, &record, attempt, store.now()?)?;
+        let output = AttemptOutput::new(&home, &record.job, attempt).with_tail(args.tail());
+        show(store, output, &mut printer, &id, attempt, args)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn note_heading(
+    args: &Args,
+    printer: &mut Printer<'_>,
+    record: &JobRecord,
+    attempt: &Attempt,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    args.heading(record, attempt, now).map_or(Ok(()), |heading| printer.note(&heading))
 }
 
 /// Without a handle: the latest job; to follow, the latest that runs.
 fn chosen_job(args: &Args, context: &Context) -> Result<JobId, Failure> {
     let store = context.store()?;
-    let running = if args.follow && args.id.is_none() { store.latest_running()? } else { None };
-    let id = running.map_or_else(|| resolve_or_latest(context, args.id.as_deref()), Ok)?;
-    if args.id.is_none() && context.shows_progress() {
+    let typed = args.ids.first().map(String::as_str);
+    let running = if args.follow && typed.is_none() { store.latest_running()? } else { None };
+    let id = running.map_or_else(|| resolve_or_latest(context, typed), Ok)?;
+    if typed.is_none() && context.shows_progress() {
         let job = find(store, &id)?;
         context.hint(&format!("job {}: {}", job.handle(), printable(job.label())))?;
     }
     Ok(id)
+}
+
+/// `attempt 2: exit code 1: no such file, took 3s`
+fn describe_attempt(attempt: &Attempt, now: Timestamp) -> String {
+    let number = attempt.number;
+    let Some(ending) = &attempt.ending else {
+        return format!("attempt {number}: running for {}", rough(now.since(attempt.started_at)));
+    };
+    let how = ending.error.clone().unwrap_or_else(|| ending.outcome.to_string());
+    format!("attempt {number}: {how}, took {}", rough(ending.duration))
 }
 
 fn not_yet(job: &Job) -> String {
@@ -130,15 +207,16 @@ fn not_yet(job: &Job) -> String {
 fn show(
     store: &dyn Store,
     output: AttemptOutput,
-    mut printer: Printer<'_>,
+    printer: &mut Printer<'_>,
     job: &JobId,
     attempt: &Attempt,
+    args: &Args,
 ) -> Result<(), Failure> {
     printer.begin_attempt(attempt);
-    let shown = show_all(store, output, &mut printer, job, attempt.number);
+    let shown = show_all(store, output, printer, job, attempt.number);
     printer.end_attempt()?;
     let shown = shown?;
-    if !shown.is_empty {
+    if !shown.is_empty || args.tail == Some(0) {
         return Ok(());
     }
     let number = attempt.number;
@@ -173,12 +251,12 @@ fn show_all(
     }
 }
 
-/// Shows new output until the job, or the `only_one` attempt, has ended.
+/// Shows new output until the job, or the requested attempt, has ended.
 fn follow(
     context: &Context,
     mut follower: Follower<'_>,
     mut printer: Printer<'_>,
-    only_one: bool,
+    args: &Args,
     mut loan: Option<(SlotLoan<'_>, JobId)>,
 ) -> Result<ExitCode, Failure> {
     let mut worst = None;
@@ -191,28 +269,47 @@ fn follow(
             return Ok(code_of(worst));
         }
         for event in news {
-            match event {
-                FollowEvent::Began(attempt) => printer.begin_attempt(&attempt),
-                FollowEvent::Output(pieces) => printer.print(&pieces)?,
-                FollowEvent::Unreadable(error) => {
-                    worst = worst.max(Some(report_unreadable(context, &mut printer, error)?));
-                }
-                FollowEvent::Ended { attempt, job } => {
-                    printer.end_attempt()?;
-                    if only_one {
-                        return Ok(code_of(worst));
-                    }
-                    if let Some(note) = describe_attempt_end(&attempt, &job, context.store()?.now()?) {
-                        printer.note(&note)?;
-                    }
-                }
-                FollowEvent::Finished(job) => {
-                    printer.note(&finished(&job))?;
-                    return Ok(code_of(worst));
-                }
+            if show_event(context, &mut printer, args, event, &mut worst)? {
+                return Ok(code_of(worst));
             }
         }
     }
+}
+
+/// Shows one event; returns whether it is the last.
+fn show_event(
+    context: &Context,
+    printer: &mut Printer<'_>,
+    args: &Args,
+    event: FollowEvent,
+    worst: &mut Option<Exit>,
+) -> Result<bool, Failure> {
+    match event {
+        FollowEvent::Began(attempt) => {
+            if args.all {
+                printer.note(&describe_attempt(&attempt, context.store()?.now()?))?;
+            }
+            printer.begin_attempt(&attempt);
+        }
+        FollowEvent::Output(pieces) => printer.print(&pieces)?,
+        FollowEvent::Unreadable(error) => {
+            *worst = (*worst).max(Some(report_unreadable(context, printer, error)?));
+        }
+        FollowEvent::Ended { attempt, job } => {
+            printer.end_attempt()?;
+            if args.attempt.is_some() {
+                return Ok(true);
+            }
+            if let Some(note) = describe_attempt_end(&attempt, &job, context.store()?.now()?) {
+                printer.note(&note)?;
+            }
+        }
+        FollowEvent::Finished(job) => {
+            printer.note(&finished(&job))?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn report_unreadable(context: &Context, printer: &mut Printer<'_>, error: OpError) -> Result<Exit, Failure> {

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::flags::handle::resolve_or_latest;
 use crate::render::table::{Cell, Table};
 use crate::render::text::{printable, rough, state_style};
+use domain::explain::named_jobs::FailedDependency;
 use domain::job::life::State;
 use domain::job::outcome::Outcome;
 use domain::job::unique::UniqueFor;
@@ -17,6 +18,7 @@ use domain::values::clock::Clock;
 use domain::values::name::JobId;
 use domain::values::span::format_span;
 use ops::OpError;
+use ops::jobs::dependency_failure::failed_dependency;
 use ops::json::RecordJson;
 use store::Store;
 
@@ -37,27 +39,33 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 pub(crate) fn show(context: &Context, store: &dyn Store, id: &JobId) -> Result<(), Failure> {
     let record = store.record(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     let clock = &context.clock(store.now()?);
+    let failed = failed_dependency(store, &record.job)?;
     context.print(&RecordJson::from(&record), |out| {
-        write_facts(out, &record, clock)?;
+        write_facts(out, &record, failed.as_ref(), clock)?;
         write_history(out, &record, clock, context.width())?;
         write_events(out, &record, clock, context.width())
     })
 }
 
-fn write_facts(out: &mut dyn Write, record: &JobRecord, clock: &Clock) -> io::Result<()> {
+fn write_facts(
+    out: &mut dyn Write,
+    record: &JobRecord,
+    failed: Option<&FailedDependency>,
+    clock: &Clock,
+) -> io::Result<()> {
     let job = &record.job;
     let (bold, style) = (Style::new().bold(), state_style(job.life.state.name()));
     let is_ending = job.life.state.lease().is_some_and(|lease| lease.cancel_requested.is_some());
     let note = if is_ending { " (being cancelled)" } else { "" };
     writeln!(out, "{bold}{}{bold:#}  {style}{}{style:#}{note}", job.id, job.life.state.name().name())?;
-    for (name, value) in facts(job, clock).into_iter().chain(origin(record, clock)) {
+    for (name, value) in facts(job, failed, clock).into_iter().chain(origin(record, clock)) {
         writeln!(out, "  {name:<14}{}", printable(&value))?;
     }
     Ok(())
 }
 
 /// The properties of a job that are set, the most important first.
-fn facts(job: &Job, clock: &Clock) -> Vec<(&'static str, String)> {
+fn facts(job: &Job, failed: Option<&FailedDependency>, clock: &Clock) -> Vec<(&'static str, String)> {
     let (life, options) = (&job.life, &job.options);
     let mut facts = Vec::new();
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
@@ -69,7 +77,8 @@ fn facts(job: &Job, clock: &Clock) -> Vec<(&'static str, String)> {
     say("error", job.latest.error.clone());
     say("exit code", job.latest.exit_code.map(|code| code.to_string()));
     say("signal", job.latest.signal.map(|signal| signal.to_string()));
-    say("reason", reason(&life.state));
+    let because = failed.map(|failed| format!("cancelled because {failed}"));
+    say("reason", because.or_else(|| reason(&life.state)));
     say("tries", Some(format!("{} of {} used", life.tries(), u64::from(life.max_retries) + 1)));
     say("enqueued", Some(clock.moment(job.created_at)));
     say("started", job.latest.started_at.map(|at| clock.moment(at)));

@@ -11,10 +11,11 @@ use crate::context::{Context, catch};
 use crate::failure::{Exit, Failure};
 use crate::flags::handle::NamedJobs;
 use crate::flags::selection::{Selection, SelectionArgs, hint_no_match};
-use crate::render::progress::Bar;
+use crate::render::progress::{Bar, pace};
 use crate::render::text::{grouped, rough};
 use crate::slot_loan::SlotLoan;
 use crate::verbs::manage::change::{code_of, report_and_continue};
+use domain::batch::eta::{CompletionRate, EtaFacts};
 use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
@@ -58,12 +59,10 @@ pub(crate) struct Args {
 /// The interval between polls grows from the first to the second while no job ends.
 const MIN_JOB_POLL_INTERVAL: Duration = Duration::from_millis(5);
 const MAX_JOB_POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How often to check that a worker is running, until the hint was printed.
+/// How often to check the workers and the duration of jobs.
 const WORKER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// At most this many awaited jobs are considered for the slot of the enclosing job.
 const MAX_LOAN_CANDIDATES: usize = 100;
-/// At most this many running jobs are named in the progress line.
-const MAX_RUNNING_NAMED: usize = 3;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let everything = || Ok(Selection::Matching(JobFilter { phases: unfinished(), ..JobFilter::default() }));
@@ -129,8 +128,12 @@ struct WaitReport<'a> {
     /// Finished jobs, for `--json`.
     jobs: HashMap<JobId, Job>,
     worst: Option<Exit>,
-    /// When to check for workers next; `None` after the hint was printed.
-    next_worker_check: Option<Instant>,
+    began: Instant,
+    completion_rate: CompletionRate,
+    eta_facts: Option<EtaFacts>,
+    /// When to check the workers and the duration of jobs next.
+    next_check: Instant,
+    worker_hint_given: bool,
 }
 
 impl<'a> WaitReport<'a> {
@@ -142,7 +145,11 @@ impl<'a> WaitReport<'a> {
             total,
             jobs: HashMap::new(),
             worst,
-            next_worker_check: Some(Instant::now()),
+            began: Instant::now(),
+            completion_rate: CompletionRate::default(),
+            eta_facts: None,
+            next_check: Instant::now(),
+            worker_hint_given: false,
         }
     }
 
@@ -154,7 +161,7 @@ impl<'a> WaitReport<'a> {
         self.bar.clear();
         let mut out = self.context.out();
         for end in ended {
-            match end.verdict() {
+            match end.verdict(self.store) {
                 Ok(_) if self.context.json || self.context.quiet => {}
                 Ok(job) if self.context.stdout_is_terminal => {
                     writeln!(out, "Job {} completed", job.handle())?;
@@ -173,17 +180,36 @@ impl<'a> WaitReport<'a> {
 
     /// Shows the progress, and prints a hint once if no worker will run the jobs.
     fn show(&mut self, wait: &Wait) -> Result<(), Failure> {
-        if self.next_worker_check.is_some_and(|due| due <= Instant::now()) {
-            self.next_worker_check = Instant::now().checked_add(WORKER_CHECK_INTERVAL);
-            if let Some(why) = why_no_job_starts(&live_workers(self.store)?) {
-                self.bar.clear();
-                self.context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"))?;
-                self.next_worker_check = None;
-            }
+        let shows_progress = self.context.shows_progress();
+        if self.next_check <= Instant::now() && (shows_progress || !self.worker_hint_given) {
+            self.check_workers(wait)?;
+            self.next_check = Instant::now() + WORKER_CHECK_INTERVAL;
         }
-        let now = self.store.now()?;
-        let done = self.total - wait.unfinished().len();
-        self.bar.show(done as u64, || progress(wait.unfinished(), now));
+        if shows_progress {
+            let (now, unfinished) = (self.store.now()?, wait.unfinished().len());
+            let done = (self.total - unfinished) as u64;
+            self.completion_rate.record(self.began.elapsed(), done);
+            let (rate, facts) = (&self.completion_rate, self.eta_facts.as_ref());
+            self.bar.show(done, || {
+                let pace = pace(rate, unfinished as u64, facts);
+                progress(wait.unfinished(), now).into_iter().chain(pace).collect::<Vec<_>>().join(", ")
+            });
+        }
+        Ok(())
+    }
+
+    /// Updates the estimate, and prints a hint once if no worker will run the jobs.
+    fn check_workers(&mut self, wait: &Wait) -> Result<(), Failure> {
+        let workers = live_workers(self.store)?;
+        if self.context.shows_progress() {
+            let slots = workers.iter().map(|worker| worker.concurrency).sum();
+            self.eta_facts = Some(EtaFacts { slots, ..self.store.eta_facts_by_queue(&wait.by_queue())? });
+        }
+        if let (Some(why), false) = (why_no_job_starts(&workers), self.worker_hint_given) {
+            self.worker_hint_given = true;
+            self.bar.clear();
+            self.context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"))?;
+        }
         Ok(())
     }
 
@@ -209,27 +235,22 @@ impl<'a> WaitReport<'a> {
     }
 }
 
-/// `2 processing (a for 12s, b for 3s), 1 failed, 5 pending`
-fn progress<'a>(unfinished: impl Iterator<Item = &'a UnfinishedJob>, now: Timestamp) -> String {
+/// `2 processing (the longest for 12s)`, `1 failed`, `5 pending`
+fn progress<'a>(unfinished: impl Iterator<Item = &'a UnfinishedJob>, now: Timestamp) -> Vec<String> {
     let mut counts: HashMap<StateName, u64> = HashMap::new();
-    let mut running = Vec::new();
+    let mut longest: Option<Timestamp> = None;
     for job in unfinished {
         *counts.entry(job.state.unwrap_or(StateName::Pending)).or_default() += 1;
-        running.extend(job.running_since.map(|since| (since, &job.id)));
+        longest = longest.into_iter().chain(job.running_since).min();
     }
-    running.sort_unstable();
-    let named = running.iter().take(MAX_RUNNING_NAMED);
-    let named: Vec<String> =
-        named.map(|(since, id)| format!("{id} for {}", rough(now.since(*since)))).collect();
     let states = [StateName::Processing, StateName::Failed, StateName::Pending];
-    let parts = states.into_iter().filter_map(|state| {
-        let count = grouped(*counts.get(&state)?);
-        let name = state.name();
-        Some(if state == StateName::Processing {
-            format!("{count} {name} ({})", named.join(", "))
-        } else {
-            format!("{count} {name}")
-        })
-    });
-    parts.collect::<Vec<_>>().join(", ")
+    let part = |state: StateName| {
+        let count = *counts.get(&state)?;
+        let for_how_long = longest.filter(|_| state == StateName::Processing).map(|since| {
+            let the_longest = if count == 1 { "" } else { "the longest " };
+            format!(" ({the_longest}for {})", rough(now.since(since)))
+        });
+        Some(format!("{} {}{}", grouped(count), state.name(), for_how_long.unwrap_or_default()))
+    };
+    states.into_iter().filter_map(part).collect()
 }

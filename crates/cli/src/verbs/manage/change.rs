@@ -38,7 +38,7 @@ const MAX_NAMED_DEPENDENTS: usize = 10;
 pub(crate) struct ChangeArgs {
     /// Show which jobs would be changed, and change nothing
     #[arg(long)]
-    dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Do not ask for confirmation
     #[arg(short, long)]
     pub(crate) yes: bool,

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::tail::Tail;
 use super::{AttemptOutput, Piece, has_ended};
 use crate::OpError;
 use domain::job::{Attempt, Job};
@@ -41,6 +42,8 @@ pub struct Follower<'s> {
     id: JobId,
     /// The lowest attempt number not yet followed.
     next: u32,
+    /// For the first attempt.
+    tail: Option<Tail>,
     current: Option<CurrentAttempt>,
     is_over: bool,
     delays: Poll,
@@ -52,6 +55,8 @@ struct CurrentAttempt {
     number: u32,
     output: AttemptOutput,
     printed: u64,
+    /// Its output so far is left out.
+    skips_all: bool,
     is_unreadable: bool,
 }
 
@@ -60,7 +65,13 @@ impl<'s> Follower<'s> {
     pub fn new(store: &'s dyn Store, home: PathBuf, id: JobId, from_attempt: u32) -> Self {
         let next = from_attempt.max(1);
         let delays = Poll::growing(MIN_POLL_DELAY, MAX_POLL_DELAY);
-        Self { store, home, id, next, current: None, is_over: false, delays }
+        Self { store, home, id, next, tail: None, current: None, is_over: false, delays }
+    }
+
+    /// Of what the first attempt has printed so far, only the last lines are returned.
+    #[must_use]
+    pub fn with_tail(self, tail: Option<Tail>) -> Self {
+        Self { tail, ..self }
     }
 
     /// Returns new events. If there are none, poll again after [`Self::poll_delay`].
@@ -110,10 +121,15 @@ impl<'s> Follower<'s> {
             if attempt.ending.is_none() {
                 self.store.announce(Notice::Reader { worker: &attempt.worker, job: job.number })?;
             }
-            let output = AttemptOutput::new(&self.home, &job, &attempt);
+            let tail = self.tail.take();
             self.next = attempt.number + 1;
-            self.current =
-                Some(CurrentAttempt { number: attempt.number, output, printed: 0, is_unreadable: false });
+            self.current = Some(CurrentAttempt {
+                number: attempt.number,
+                output: AttemptOutput::new(&self.home, &job, &attempt).with_tail(tail),
+                printed: 0,
+                skips_all: tail.is_some_and(|tail| tail.lines == 0),
+                is_unreadable: false,
+            });
             return Ok(vec![FollowEvent::Began(attempt)]);
         }
         if job.life.state.name().is_finished() {
@@ -130,7 +146,7 @@ impl<'s> Follower<'s> {
         };
         let mut events = Vec::new();
         if let Some(attempt) = history.into_iter().find(|attempt| attempt.number == current.number) {
-            let found_nothing = current.printed == 0 && !current.is_unreadable;
+            let found_nothing = current.printed == 0 && !current.is_unreadable && !current.skips_all;
             events.extend(
                 found_nothing.then(|| missing(&self.id, &attempt)).flatten().map(FollowEvent::Unreadable),
             );

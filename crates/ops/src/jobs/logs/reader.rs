@@ -8,9 +8,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::tail::{Tail, last_lines};
 use super::{Piece, whole_pieces};
 use crate::OpError;
-use domain::log::{Cut, HEADER_BYTES, Header, LogError, MAX_ENTRY_BYTES};
+use domain::log::{Cut, HEADER_BYTES, Header, LogError, MAX_ENTRY_BYTES, first_certain_entry};
 use sys::fs::owner_only;
 
 /// How many bytes one read requests.
@@ -18,6 +19,9 @@ const READ_BYTES: usize = 256 << 10;
 const _: () = assert!(READ_BYTES >= MAX_ENTRY_BYTES, "an entry must fit, or the reader could not advance");
 /// How often a damaged header is read again, because the worker may be writing it.
 const HEADER_TRIES: u32 = 1_000;
+/// How much of the end is searched for the last lines at first. If they are longer, the window grows.
+const TAIL_BYTES: u64 = 4 * MAX_ENTRY_BYTES as u64;
+const TAIL_GROWTH: u64 = 4;
 
 #[derive(Debug)]
 pub struct LogReader {
@@ -25,8 +29,8 @@ pub struct LogReader {
     path: PathBuf,
     /// The offset of the next entry.
     at: u64,
-    /// How many bytes the command had printed before it.
-    printed: u64,
+    /// How many bytes the command had printed before it; `None` if the reader began near the end.
+    printed: Option<u64>,
     buffer: Vec<u8>,
 }
 
@@ -39,7 +43,7 @@ impl LogReader {
             file,
             path: path.to_owned(),
             at: HEADER_BYTES as u64,
-            printed: 0,
+            printed: Some(0),
             buffer: vec![0; READ_BYTES],
         }))
     }
@@ -73,16 +77,65 @@ impl LogReader {
         let (found, taken) = whole_pieces(&self.buffer[..read]).map_err(|source| self.damaged(source))?;
         self.at += taken as u64;
         // A damaged file may contain any number.
-        self.printed = found.iter().map(Piece::printed).fold(self.printed, u64::saturating_add);
+        let printed = |before| found.iter().map(Piece::printed).fold(before, u64::saturating_add);
+        self.printed = self.printed.map(printed);
         pieces.extend(found);
         Ok(())
     }
 
     fn skip(&mut self, cut: Cut, pieces: &mut Vec<Piece>) {
-        let bytes = cut.resume_printed.saturating_sub(self.printed);
+        // The number of skipped bytes in the file is nearly that of the output.
+        let about = cut.resume_at.saturating_sub(self.at);
+        let bytes = self.printed.map_or(about, |printed| cut.resume_printed.saturating_sub(printed));
         pieces.extend((bytes > 0).then_some(Piece::Cut { bytes }));
         self.at = cut.resume_at;
-        self.printed = cut.resume_printed;
+        self.printed = Some(cut.resume_printed);
+    }
+
+    /// Skips everything but the last lines, which are returned. Reads only the end of a long file.
+    pub(crate) fn seek_tail(&mut self, tail: Tail) -> Result<Vec<Piece>, OpError> {
+        let mut length = TAIL_BYTES;
+        loop {
+            let size = self.file.metadata().map_err(|source| self.cannot_read(source))?.len();
+            let from = size.saturating_sub(length);
+            let mut window = vec![0; usize::try_from(size - from).unwrap_or(usize::MAX)];
+            let read = self.file.read_at(&mut window, from).map_err(|source| self.cannot_read(source))?;
+            let begin = self.header()?.and_then(|header| header.cut).map_or(self.at, |cut| cut.resume_at);
+            if from <= begin || read < window.len() {
+                return self.read_to_tail(tail);
+            }
+            if let Some(lines) = self.tail_in(&window, from, tail) {
+                return Ok(lines);
+            }
+            length = length.saturating_mul(TAIL_GROWTH);
+        }
+    }
+
+    /// The last lines, if all of them are in this window, which begins at `from` and ends with the file.
+    fn tail_in(&mut self, window: &[u8], from: u64, tail: Tail) -> Option<Vec<Piece>> {
+        let first = first_certain_entry(window)?;
+        let (pieces, taken) = whole_pieces(&window[first..]).ok()?;
+        let (lines, is_enough) = last_lines(pieces, tail);
+        if !is_enough {
+            return None;
+        }
+        (self.at, self.printed) = (from + (first + taken) as u64, None);
+        Some(lines)
+    }
+
+    /// Reads everything, and keeps the last lines.
+    fn read_to_tail(&mut self, tail: Tail) -> Result<Vec<Piece>, OpError> {
+        let mut lines = Vec::new();
+        loop {
+            match self.read() {
+                Ok(pieces) if pieces.is_empty() => return Ok(lines),
+                Ok(pieces) => lines.extend(pieces),
+                Err(error) if lines.is_empty() => return Err(error),
+                // The next read reports it.
+                Err(_) => return Ok(lines),
+            }
+            lines = last_lines(lines, tail).0;
+        }
     }
 
     /// `None` if the header has not been written yet.

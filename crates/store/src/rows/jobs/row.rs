@@ -160,6 +160,12 @@ pub(crate) fn read_job(tx: &Tx<'_>, row: &Row<'_>) -> Result<Job> {
     })
 }
 
+/// Whether `run` has reported the end of a dead job to its caller. Reads the columns `attempts` and `options`.
+pub(crate) fn is_reported(row: &Row<'_>) -> Result<bool> {
+    let options = JobOptions::from_json(row.get("options")?).map_err(|error| malformed("job", error))?;
+    Ok(options.reported == Some(row.get("attempts")?))
+}
+
 /// The limits of a queue; none for null.
 pub(crate) fn limits(text: Option<&str>) -> Result<Limits> {
     text.map_or(Ok(Limits::default()), |text| text.parse().map_err(|error| malformed("limits", error)))

@@ -7,7 +7,7 @@ use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, named, params, read};
 use crate::{Hook, MAX_PENDING_COUNTED, NewHook, Result};
-use domain::hook::{HookEvent, Secret, Target, Trigger};
+use domain::hook::{HookEvents, Secret, Target, Trigger};
 use domain::values::name::HookName;
 
 /// The part of a hook that is needed to match events.
@@ -32,7 +32,7 @@ pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>> {
 }
 
 pub(crate) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool> {
-    let NewHook { name, trigger: Trigger { event, queue, threshold, .. }, target } = hook;
+    let NewHook { name, trigger: Trigger { events, queue, threshold, .. }, target } = hook;
     if let Some(queue) = queue {
         queues::id(tx, queue)?;
     }
@@ -51,7 +51,7 @@ pub(crate) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool> {
          values (:name, :event, :queue, :threshold, :command, :url, :secret, :cwd, :environment_id, :now, :by)
          on conflict (name) do nothing",
         named! {
-            name, event: event.name(), queue, threshold, command, url, secret, cwd, environment_id, now: tx.now, by,
+            name, event: events.to_string(), queue, threshold, command, url, secret, cwd, environment_id, now: tx.now, by,
         },
     )?;
     if added == 1 {
@@ -101,8 +101,8 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Hook> {
 
 /// Reads the columns `event`, `queue` and `threshold`.
 pub(crate) fn read_trigger(row: &Row<'_>) -> Result<Trigger> {
-    let event: HookEvent = row.get::<&str>("event")?.parse().map_err(|error| malformed("hook", error))?;
-    Trigger::new(event, row.get("queue")?, row.get("threshold")?).map_err(|error| malformed("hook", error))
+    let events: HookEvents = row.get::<&str>("event")?.parse().map_err(|error| malformed("hook", error))?;
+    Trigger::new(events, row.get("queue")?, row.get("threshold")?).map_err(|error| malformed("hook", error))
 }
 
 /// Reads the columns `command`, `url`, `secret`, `cwd` and `environment_id`.

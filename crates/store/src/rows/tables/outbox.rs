@@ -22,7 +22,7 @@ pub(crate) fn job_changed(tx: &Tx<'_>, before: &JobRow, event: HookEvent) -> Res
     }
     let whole_job = select_whole_jobs!("where j.seq = ?1");
     let job = tx.one(whole_job, params![before.seq], |row| read_job(tx, row))?;
-    hooks.try_for_each(|hook| write(tx, hook, Subject::Job(Box::new((&job).into()))))
+    hooks.try_for_each(|hook| write(tx, hook, event, Subject::Job(Box::new((&job).into()))))
 }
 
 /// Must be called before the counters are written. Fires once when the number of dead jobs rises above the threshold;
@@ -38,7 +38,7 @@ pub(crate) fn dlq_changed(tx: &Tx<'_>) -> Result<()> {
         let after = before + tx.counters.change_of(StateName::Dead, hook.queue_id);
         if rises_above(threshold, before, after) {
             let (count, queue) = (after.unsigned_abs(), hook.trigger.queue.as_ref());
-            write(tx, hook, Subject::Dlq { count, threshold, queue })?;
+            write(tx, hook, HookEvent::DlqAbove, Subject::Dlq { count, threshold, queue })?;
         }
     }
     Ok(())
@@ -49,7 +49,12 @@ pub(crate) fn worker_crashed(tx: &Tx<'_>, worker: &WorkerId, reaped: &[LeaseRef]
     for hook in hooks_for(tx, HookEvent::WorkerCrashed)? {
         let host = workers::host(tx, workers::seq(tx, worker)?)?;
         let jobs = reaped.iter().map(|lease| lease.job.as_str()).collect();
-        write(tx, hook, Subject::Worker { id: worker.as_str(), host: &host, jobs })?;
+        write(
+            tx,
+            hook,
+            HookEvent::WorkerCrashed,
+            Subject::Worker { id: worker.as_str(), host: &host, jobs },
+        )?;
     }
     Ok(())
 }
@@ -59,18 +64,18 @@ pub(crate) fn batch_finished(tx: &Tx<'_>, name: &str, counts: &BTreeMap<StateNam
     for hook in hooks_for(tx, HookEvent::BatchFinished)? {
         let count = |state: StateName| (state.name(), counts.get(&state).copied().unwrap_or(0));
         let jobs = StateName::ALL.into_iter().map(count).collect();
-        write(tx, hook, Subject::Batch { name, jobs })?;
+        write(tx, hook, HookEvent::BatchFinished, Subject::Batch { name, jobs })?;
     }
     Ok(())
 }
 
 fn hooks_for<'t>(tx: &'t Tx<'_>, event: HookEvent) -> Result<impl Iterator<Item = &'t HookRow>> {
-    Ok(tx.hooks()?.iter().filter(move |hook| hook.trigger.event == event))
+    Ok(tx.hooks()?.iter().filter(move |hook| hook.trigger.events.contains(event)))
 }
 
-fn write(tx: &Tx<'_>, hook: &HookRow, subject: Subject<'_>) -> Result<()> {
+fn write(tx: &Tx<'_>, hook: &HookRow, event: HookEvent, subject: Subject<'_>) -> Result<()> {
     let name = format!("d-{}", JobIdSequence::default().next(tx.now, fastrand::u64(..)));
-    let payload = Payload { delivery: &name, event: hook.trigger.event, at: tx.now, subject };
+    let payload = Payload { delivery: &name, event, at: tx.now, subject };
     tx.execute(
         "insert into deliveries (name, hook_id, payload, created_at, due_at)
          values (:name, :hook_id, :payload, :now, :now)",

@@ -9,15 +9,16 @@ use super::{free_pages, remove};
 use crate::rows::jobs::row;
 use crate::rows::jobs::{dependencies, unique_keys};
 use crate::rows::keys::JobSeq;
-use crate::rows::named;
 use crate::rows::tx::Tx;
+use crate::rows::{named, read};
 use crate::{Cursor, JobRef, Prunable, PruneResult, PruneStep, Result};
 use domain::job::life::StateName;
 use domain::values::timestamp::Timestamp;
 
 pub(crate) fn prune(tx: &mut Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
     match prune.what {
-        Prunable::Jobs(state) => jobs(tx, state, prune),
+        Prunable::Jobs(state) => jobs(tx, state, false, prune),
+        Prunable::ReportedJobs => jobs(tx, StateName::Dead, true, prune),
         Prunable::Outputs => outputs(tx, prune),
         Prunable::Events => events(tx, prune),
         Prunable::StaleRows => stale_rows(tx, prune),
@@ -43,17 +44,25 @@ fn judge(tx: &Tx<'_>, made_at: Timestamp, ended_at: Timestamp, before: Timestamp
     }
 }
 
-fn jobs(tx: &mut Tx<'_>, state: StateName, prune: &PruneStep) -> Result<PruneResult> {
+/// A finished job.
+struct FinishedJob {
+    seq: JobSeq,
+    created_at: Timestamp,
+    finished_at: Timestamp,
+    is_reported: bool,
+}
+
+fn jobs(tx: &mut Tx<'_>, state: StateName, are_reported: bool, prune: &PruneStep) -> Result<PruneResult> {
     let found = finished_jobs(tx, state, prune)?;
     let mut pruned = PruneResult::default();
-    for (seq, created_at, finished_at) in &found {
+    for FinishedJob { seq, created_at, finished_at, is_reported } in &found {
         if tx.is_spent() {
             pruned.next = Some(cursor(seq.previous(), 0));
             return Ok(pruned);
         }
         match judge(tx, *created_at, *finished_at, prune.before) {
             Verdict::TooNew => return Ok(pruned),
-            Verdict::Expired if !is_needed(tx, *seq)? => {
+            Verdict::Expired if *is_reported == are_reported && !is_needed(tx, *seq)? => {
                 if !prune.dry_run {
                     let Some(gone) = delete_job(tx, *seq)? else {
                         pruned.next = Some(cursor(seq.previous(), 0));
@@ -66,7 +75,7 @@ fn jobs(tx: &mut Tx<'_>, state: StateName, prune: &PruneStep) -> Result<PruneRes
             Verdict::Expired | Verdict::Kept => {}
         }
     }
-    pruned.next = found.last().filter(|_| found.len() == prune.limit).map(|last| cursor(last.0, 0));
+    pruned.next = found.last().filter(|_| found.len() == prune.limit).map(|last| cursor(last.seq, 0));
     Ok(pruned)
 }
 
@@ -106,18 +115,17 @@ fn is_needed(tx: &Tx<'_>, seq: JobSeq) -> Result<bool> {
     Ok(dependencies::is_waited_for(tx, seq)? || unique_keys::is_held(tx, seq)?)
 }
 
-/// The next jobs in this state: number, creation time, finish time.
-fn finished_jobs(
-    tx: &Tx<'_>,
-    state: StateName,
-    prune: &PruneStep,
-) -> Result<Vec<(JobSeq, Timestamp, Timestamp)>> {
+/// The next jobs in this state.
+fn finished_jobs(tx: &Tx<'_>, state: StateName, prune: &PruneStep) -> Result<Vec<FinishedJob>> {
     // By index jobs_by_state.
     tx.all(
-        "select seq, created_at, finished_at from jobs where state = :state and seq > :after
+        "select seq, created_at, finished_at, attempts, options from jobs where state = :state and seq > :after
          order by seq limit :limit",
         named! { state, after: prune.after.0, limit: prune.limit },
-        |row| Ok((row.get("seq")?, row.get("created_at")?, row.get("finished_at")?)),
+        |row| {
+            let is_reported = state == StateName::Dead && row::is_reported(row)?;
+            Ok(read!(row, FinishedJob { seq, created_at, finished_at, is_reported: is_reported }))
+        },
     )
 }
 

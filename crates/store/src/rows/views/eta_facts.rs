@@ -5,14 +5,14 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 use super::explain_facts;
-use crate::Result;
 use crate::rows::keys::{BatchKey, QueueKey};
 use crate::rows::named;
-use crate::rows::tables::batches;
+use crate::rows::tables::{batches, queues};
 use crate::rows::tx::Tx;
+use crate::{Result, UnfinishedCount};
 use domain::batch::eta::{EtaFacts, QueueSample};
 use domain::job::life::StateName;
-use domain::values::name::BatchName;
+use domain::values::name::{BatchName, QueueName};
 
 /// How many recent attempts give the average duration.
 const ATTEMPTS_AVERAGED: usize = 100;
@@ -24,6 +24,21 @@ pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts> {
         Some(batch_id) => queue_samples(tx, batch_id)?,
         None => Vec::new(),
     };
+    Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, queue_samples })
+}
+
+/// For jobs that the caller has counted by queue.
+pub(crate) fn eta_facts_by_queue(
+    tx: &Tx<'_>,
+    unfinished: &BTreeMap<QueueName, UnfinishedCount>,
+) -> Result<EtaFacts> {
+    let mut queue_samples = Vec::with_capacity(unfinished.len());
+    for (name, UnfinishedCount { unfinished, waiting }) in unfinished {
+        if let Some(queue_id) = queues::find_id(tx, name)? {
+            let queue = explain_facts::queue(tx, queue_id)?;
+            queue_samples.push(QueueSample { unfinished: *unfinished, waiting: *waiting, queue });
+        }
+    }
     Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, queue_samples })
 }
 

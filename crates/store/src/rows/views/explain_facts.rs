@@ -41,6 +41,8 @@ pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<Facts>> {
         durations: durations(tx, known.queue_id)?,
         workers: WorkerFacts::default(),
         unkillable: Vec::new(),
+        busy_slots: Vec::new(),
+        failed_dependency: None,
     }))
 }
 

@@ -1,5 +1,6 @@
 //! Recent problems. The cost does not depend on the number of jobs.
 
+use crate::rows::jobs::row;
 use crate::rows::tables::hooks;
 use crate::rows::tx::Tx;
 use crate::rows::{named, read};
@@ -26,11 +27,14 @@ pub(crate) fn recent_problems(
 fn deaths(tx: &Tx<'_>, since: Timestamp) -> Result<u64> {
     // By index jobs_by_state, from new to old. A job that was enqueued long before others and died after them may lie
     // beyond the limit; it takes that many newer dead jobs to hide it.
-    let newest: Vec<Timestamp> = tx.values(
-        "select finished_at from jobs where state = 'dead' order by seq desc limit :limit",
+    let newest: Vec<(Timestamp, bool)> = tx.all(
+        "select finished_at, attempts, options from jobs where state = 'dead' order by seq desc limit :limit",
         named! { limit: MAX_DEATHS_COUNTED },
+        |row| Ok((row.get("finished_at")?, row::is_reported(row)?)),
     )?;
-    Ok(newest.into_iter().filter(|finished_at| *finished_at >= since).count() as u64)
+    // A death that `run` has reported is known.
+    let is_news = |(finished_at, is_reported): &(Timestamp, bool)| *finished_at >= since && !is_reported;
+    Ok(newest.iter().filter(|death| is_news(death)).count() as u64)
 }
 
 fn missed(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<(String, Timestamp)>> {

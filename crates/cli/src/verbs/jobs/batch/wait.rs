@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use super::list::show;
 use crate::context::{Context, catch};
 use crate::failure::Failure;
-use crate::render::progress::Bar;
-use crate::render::text::{grouped, rough};
+use crate::render::progress::{Bar, pace};
+use crate::render::text::grouped;
 use crate::slot_loan::SlotLoan;
 use crate::verbs::manage::change::report_and_continue;
 use domain::batch::eta::{CompletionRate, EtaFacts};
@@ -185,14 +185,6 @@ fn progress(batch: &Batch, completion_rate: &CompletionRate, eta_facts: Option<&
         let count = batch.counts.get(&state).filter(|count| **count > 0);
         parts.extend(count.map(|count| format!("{} {}", grouped(*count), state.name())));
     }
-    parts.extend(
-        completion_rate
-            .per_second()
-            .map(|rate| if rate >= 10.0 { format!("{rate:.0}/s") } else { format!("{rate:.1}/s") }),
-    );
-    let left = eta_facts
-        .and_then(|eta_facts| completion_rate.time_left(batch.total() - batch.finished(), eta_facts));
-    // The estimate is not more precise than a second.
-    parts.extend(left.map(|left| format!("{} left", rough(left.max(Duration::from_secs(1))))));
+    parts.extend(pace(completion_rate, batch.total() - batch.finished(), eta_facts));
     parts.join(", ")
 }

@@ -192,6 +192,10 @@ impl<'a> Run<'a> {
     fn finish(mut self, job: &Job) -> Result<ExitCode, EarlyExit> {
         self.terminal.clear();
         signal::end_quietly_on_closed_pipe();
+        if job.life.state.name() == StateName::Dead {
+            // The caller learns of it now, so it is no news for `status`. If it cannot be noted, it stays news.
+            let _ = self.store.mark_reported(&job.id, job.life.attempts);
+        }
         if self.context.json {
             self.context.print_json(&EnqueuedJson { job: job.into(), existing: self.is_existing })?;
         }
@@ -201,7 +205,7 @@ impl<'a> Run<'a> {
         }
         let Some(code) = exit_code(job) else {
             self.terminal.break_line();
-            WaitEnd::Finished(Box::new(job.clone())).verdict()?;
+            WaitEnd::Finished(Box::new(job.clone())).verdict(self.store)?;
             return Ok(ExitCode::SUCCESS);
         };
         match (&job.latest.error, job.latest.signal) {

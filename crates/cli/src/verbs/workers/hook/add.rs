@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::flags::caller::working_directory;
 use crate::render::report_change::report_change;
 use crate::verbs::jobs::typed_command::hint_one_word;
-use domain::hook::{HookEvent, Secret, Target, Trigger, check_command};
+use domain::hook::{HookEvents, Secret, Target, Trigger, check_command};
 use domain::job::environment::Environment;
 use domain::text::shell::quote_words;
 use domain::values::name::QueueName;
@@ -21,7 +21,8 @@ use sys::process::user;
 /// Add a hook, which runs a command or calls a URL when something happens
 ///
 /// The event is passed as JSON, on the command's standard input or in the body of a POST request. A command runs in the
-/// current directory with the current environment. Delivery is retried until it succeeds (exit code 0, or HTTP status 200
+/// current directory with the current environment, and finds the event also in variables such as QUEUECTL_EVENT,
+/// QUEUECTL_JOB_ID, QUEUECTL_JOB_STATE and QUEUECTL_JOB_ERROR. Delivery is retried until it succeeds (exit code 0, or HTTP status 200
 /// to 299), for up to a day.
 ///
 /// EVENT is success (a job completed), failure (an attempt failed and will be retried), dead, batch-finished,
@@ -29,13 +30,14 @@ use sys::process::user;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl hook add notify-dead --on dead -- notify-send \"a job died\"
+  queuectl hook add ends --on success,dead --command 'echo \"$QUEUECTL_JOB_ID $QUEUECTL_JOB_STATE\" >> ends'
   queuectl hook add pager --on dlq-above --above 10 -- mail -s dead ops
   queuectl hook add site --on dead --url https://example.org --secret-file key")]
 pub(super) struct Args {
     /// The hook's name
     #[arg(value_name = "NAME")]
     name: String,
-    /// The event: success, failure, dead, batch-finished, worker-crashed or dlq-above
+    /// The event, or several with commas between them: success, failure, dead, batch-finished, worker-crashed, dlq-above
     #[arg(long, value_name = "EVENT")]
     on: String,
     /// For dlq-above: notify when there are more dead jobs than this
@@ -76,9 +78,9 @@ pub(super) fn run(args: Args, context: &Context) -> Result<(), Failure> {
 
 fn resolve(args: Args) -> Result<NewHook, Failure> {
     let name = parse_name(&args.name)?;
-    let event: HookEvent = args.on.parse().map_err(OpError::from)?;
+    let events: HookEvents = args.on.parse().map_err(OpError::from)?;
     let secret = secret(&args)?;
-    let trigger = Trigger::new(event, args.queue, args.above).map_err(OpError::from)?;
+    let trigger = Trigger::new(events, args.queue, args.above).map_err(OpError::from)?;
     let target = match (args.command, args.url, args.words.is_empty()) {
         (Some(line), None, true) => command(line)?,
         (None, None, false) => command(quote_words(&args.words))?,

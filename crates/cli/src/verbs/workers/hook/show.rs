@@ -58,10 +58,10 @@ pub(super) fn pending(count: u64) -> String {
 
 /// `dlq_above 10 in mail`
 pub(super) fn when(hook: &Hook) -> String {
-    let Trigger { event, queue, threshold, .. } = &hook.trigger;
+    let Trigger { events, queue, threshold, .. } = &hook.trigger;
     let threshold = threshold.map_or(String::new(), |threshold| format!(" {threshold}"));
     let queue = queue.as_ref().map_or(String::new(), |queue| format!(" in {queue}"));
-    format!("{}{threshold}{queue}", event.name())
+    format!("{events}{threshold}{queue}")
 }
 
 pub(super) fn target(hook: &Hook) -> String {

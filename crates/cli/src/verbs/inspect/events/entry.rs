@@ -1,0 +1,148 @@
+//! One entry of the list of events, wherever it comes from, as a line and as JSON.
+
+use anstyle::Style;
+use serde::Serialize;
+use unicode_width::UnicodeWidthStr;
+
+use crate::context::Context;
+use crate::render::text::{printable, wrap};
+use domain::job::Job;
+use domain::job::life::StateName;
+use domain::values::name::JobId;
+use domain::values::timestamp::Timestamp;
+use engine::{AttemptChange, AttemptEvent};
+use ops::events::{EventKind, about};
+use store::Event;
+
+/// Something that happened.
+#[derive(Debug, Serialize)]
+pub(super) struct Entry {
+    pub(super) at: Timestamp,
+    event: String,
+    /// `None` if it is not recorded who did it.
+    by: Option<String>,
+    kind: EventKind,
+    job: Option<JobId>,
+    detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<u32>,
+    /// The state of the job after an attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<StateName>,
+    /// For people.
+    #[serde(skip)]
+    about: String,
+}
+
+impl From<Event> for Entry {
+    fn from(event: Event) -> Self {
+        let (kind, about) = (EventKind::of(&event), about(&event));
+        let Event { at, event, by, job, detail, .. } = event;
+        Self { at, event, by: Some(by), kind, job, detail, attempt: None, state: None, about }
+    }
+}
+
+impl From<AttemptEvent> for Entry {
+    fn from(found: AttemptEvent) -> Self {
+        let AttemptEvent { at, worker, job, attempt, change } = found;
+        let (event, state, detail) = match change {
+            AttemptChange::Started { command } => ("attempt_started", None, command),
+            AttemptChange::Ended { state, result } => ("attempt_ended", state, result),
+        };
+        let about = format!("job {job} attempt {attempt}: {detail}");
+        Self {
+            at,
+            event: event.to_owned(),
+            by: Some(worker),
+            kind: EventKind::Job,
+            job: Some(job),
+            detail: Some(detail),
+            attempt: Some(attempt),
+            state,
+            about,
+        }
+    }
+}
+
+/// A job that was enqueued.
+impl From<&Job> for Entry {
+    fn from(job: &Job) -> Self {
+        let detail = job.command.clone();
+        Self {
+            at: job.created_at,
+            event: "job_enqueued".to_owned(),
+            by: None,
+            kind: EventKind::Job,
+            about: format!("job {}  {detail}", job.id),
+            job: Some(job.id.clone()),
+            detail: Some(detail),
+            attempt: None,
+            state: None,
+        }
+    }
+}
+
+/// A name that is longer shifts the rest of its line.
+const MAX_NAME_WIDTH: usize = 26;
+/// The length of a time to the second.
+const SECONDS: usize = "2026-01-31T09:30:00".len();
+/// Details that do not fit on the line are indented below it.
+const INDENT: &str = "    ";
+
+/// The widths of the columns. They grow with what is printed, because following prints line by line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Columns {
+    time: usize,
+    event: usize,
+    by: usize,
+}
+
+impl Columns {
+    pub(super) fn new() -> Self {
+        Self { time: "TIME".len(), event: "EVENT".len(), by: "BY".len() }
+    }
+
+    /// Makes room for these.
+    pub(super) fn grow(&mut self, entries: &[Entry], context: &Context) {
+        for entry in entries {
+            let by = entry.by.as_deref().map_or(0, |by| printable(by).width());
+            self.time = self.time.max(time(entry.at, context).width());
+            self.event = self.event.max(entry.event.width().min(MAX_NAME_WIDTH));
+            self.by = self.by.max(by.min(MAX_NAME_WIDTH));
+        }
+    }
+
+    pub(super) fn heading(&self) -> String {
+        let Self { time, event, by } = self;
+        let bold = Style::new().bold();
+        format!("{bold}{:time$}  {:event$}  {:by$}  ABOUT{bold:#}", "TIME", "EVENT", "BY")
+    }
+
+    /// `2026-01-31T09:30:00.000Z  cancel  ada  job job1`; on a terminal, details that do not fit are on the following
+    /// lines.
+    pub(super) fn lines(&self, entry: &Entry, context: &Context) -> Vec<String> {
+        let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
+        let at = time(entry.at, context);
+        let what = entry.event.replace('_', " ");
+        let (what, by) = (printable(&what), printable(entry.by.as_deref().unwrap_or_default()));
+        let about = printable(&entry.about);
+        let Self { time, event, by: by_width } = *self;
+        let plain = format!("{at:time$}  {what:event$}  {by:by_width$}");
+        let styled = format!("{dim}{at:time$}{dim:#}  {bold}{what:event$}{bold:#}  {by:by_width$}");
+        let width = context.width();
+        if plain.width() + 2 + about.width() <= width {
+            return vec![format!("{styled}  {about}")];
+        }
+        let below = wrap(&about, width.saturating_sub(INDENT.len()));
+        let below = below.iter().map(|line| format!("{INDENT}{line}"));
+        std::iter::once(styled.trim_end().to_owned()).chain(below).collect()
+    }
+}
+
+fn time(at: Timestamp, context: &Context) -> String {
+    let at = at.to_string();
+    if !context.stdout_is_terminal {
+        return at;
+    }
+    at.get(..SECONDS).map_or(at.clone(), |at| format!("{at}Z"))
+}
