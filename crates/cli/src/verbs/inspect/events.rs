@@ -11,6 +11,7 @@ use crate::context::{Context, write_json_line};
 use crate::failure::Failure;
 use crate::flags::handle::resolve_id_to_show;
 use crate::flags::whole_number::whole_number;
+use crate::render::table::truncate;
 use domain::values::name::JobId;
 use domain::values::span::parse_span;
 use entry::{Columns, Entry};
@@ -126,7 +127,7 @@ impl EventPrinter<'_> {
         }
         self.columns.grow(entries, context);
         if context.stdout_is_terminal && !std::mem::replace(&mut self.has_heading, true) {
-            writeln!(out, "{}", self.columns.heading())?;
+            writeln!(out, "{}", truncate(&self.columns.heading(), context.width()))?;
         }
         for entry in entries {
             self.columns.lines(entry, context).iter().try_for_each(|line| writeln!(out, "{line}"))?;
