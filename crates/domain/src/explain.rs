@@ -186,7 +186,7 @@ fn finished(message: String) -> Explanation {
     Explanation { reasons: vec![reason(Code::Finished, message)], ..Explanation::default() }
 }
 
-fn cancelled_with(dependency: &FailedDependency, finished_at: Timestamp) -> Explanation {
+fn cancelled_with(dependency: &FailedDependency, finished_at: &str) -> Explanation {
     let message = format!(
         "it was cancelled at {finished_at} because {dependency}; `queuectl retry --with-dependents {}` runs both again",
         dependency.handle

@@ -165,7 +165,7 @@ fn messages_name_jobs_people_and_causes() {
     let expected =
         " because b is dead (exit code 3: boom); `queuectl retry --with-dependents b` runs both again";
     assert!(message(&cancelled).ends_with(expected), "{}", message(&cancelled));
-    assert_eq!(explain(&cancelled).reasons[0].jobs.len(), 1);
+    assert_eq!(explain(&cancelled, &TimeFormat::Full).reasons[0].jobs.len(), 1);
     let dead = with(|facts| {
         facts.job.life.state = State::Dead { finished_at: NOW, reason: DeadReason::CrashLimit };
     });

@@ -125,12 +125,16 @@ impl EventPrinter<'_> {
             entries.iter().try_for_each(|entry| write_json_line(&mut out, entry))?;
             return Ok(out.flush()?);
         }
-        self.columns.grow(entries, context);
+        let clock = context.clock(context.store()?.now()?);
+        self.columns.grow(entries, &clock);
         if context.stdout_is_terminal && !std::mem::replace(&mut self.has_heading, true) {
             writeln!(out, "{}", truncate(&self.columns.heading(), context.width()))?;
         }
         for entry in entries {
-            self.columns.lines(entry, context).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            self.columns
+                .lines(entry, &clock, context.width())
+                .iter()
+                .try_for_each(|line| writeln!(out, "{line}"))?;
         }
         Ok(out.flush()?)
     }

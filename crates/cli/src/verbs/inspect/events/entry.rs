@@ -4,10 +4,10 @@ use anstyle::Style;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
-use crate::context::Context;
 use crate::render::text::{printable, wrap};
 use domain::job::Job;
 use domain::job::life::StateName;
+use domain::values::clock::Clock;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use engine::{AttemptChange, AttemptEvent};
@@ -84,8 +84,6 @@ impl From<&Job> for Entry {
 
 /// A name that is longer shifts the rest of its line.
 const MAX_NAME_WIDTH: usize = 26;
-/// The length of a time to the second.
-const SECONDS: usize = "2026-01-31T09:30:00".len();
 /// Details that do not fit on the line are indented below it.
 const INDENT: &str = "    ";
 
@@ -103,10 +101,10 @@ impl Columns {
     }
 
     /// Makes room for these.
-    pub(super) fn grow(&mut self, entries: &[Entry], context: &Context) {
+    pub(super) fn grow(&mut self, entries: &[Entry], clock: &Clock) {
         for entry in entries {
             let by = entry.by.as_deref().map_or(0, |by| printable(by).width());
-            self.time = self.time.max(time(entry.at, context).width());
+            self.time = self.time.max(clock.time(entry.at).width());
             self.event = self.event.max(entry.event.width().min(MAX_NAME_WIDTH));
             self.by = self.by.max(by.min(MAX_NAME_WIDTH));
         }
@@ -120,16 +118,15 @@ impl Columns {
 
     /// `2026-01-31T09:30:00.000Z  cancel  ada  job job1`; on a terminal, details that do not fit are on the following
     /// lines.
-    pub(super) fn lines(&self, entry: &Entry, context: &Context) -> Vec<String> {
+    pub(super) fn lines(&self, entry: &Entry, clock: &Clock, width: usize) -> Vec<String> {
         let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-        let at = time(entry.at, context);
+        let at = clock.time(entry.at);
         let what = entry.event.replace('_', " ");
         let (what, by) = (printable(&what), printable(entry.by.as_deref().unwrap_or_default()));
         let about = printable(&entry.about);
         let Self { time, event, by: by_width } = *self;
         let plain = format!("{at:time$}  {what:event$}  {by:by_width$}");
         let styled = format!("{dim}{at:time$}{dim:#}  {bold}{what:event$}{bold:#}  {by:by_width$}");
-        let width = context.width();
         if plain.width() + 2 + about.width() <= width {
             return vec![format!("{styled}  {about}")];
         }
@@ -137,12 +134,4 @@ impl Columns {
         let below = below.iter().map(|line| format!("{INDENT}{line}"));
         std::iter::once(styled.trim_end().to_owned()).chain(below).collect()
     }
-}
-
-fn time(at: Timestamp, context: &Context) -> String {
-    let at = at.to_string();
-    if !context.stdout_is_terminal {
-        return at;
-    }
-    at.get(..SECONDS).map_or(at.clone(), |at| format!("{at}Z"))
 }
