@@ -239,7 +239,7 @@ mod tests {
         ('f', &["follow", "file", "force"]),
         ('h', &["help"]),
         ('j', &["concurrency"]),
-        ('n', &["limit", "count"]),
+        ('n', &["limit", "count", "tail"]),
         ('p', &["priority"]),
         ('q', &["quiet"]),
         ('Q', &["queue", "set-queue"]),

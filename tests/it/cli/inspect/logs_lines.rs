@@ -105,8 +105,8 @@ fn all_attempts_can_be_shown_with_a_heading_each() {
     let ran = home.run(["logs", "a", "--all"]).ok().prints("first\nthird\n");
     assert_eq!(
         ran.stderr,
-        "attempt 1: exit code 1: first, took 1s\nattempt 2: exit code 1, took 1s\nattempt 2 printed nothing\n\
-         attempt 3: success, took 1s\n"
+        "attempt 1: exit code 1: first, took 2s\nattempt 2: exit code 1, took 2s\nattempt 2 printed nothing\n\
+         attempt 3: success, took 2s\n"
     );
     home.run(["logs", "a", "--all", "-q"]).ok().says_nothing();
     home.run(["logs", "a", "--all", "-f"])

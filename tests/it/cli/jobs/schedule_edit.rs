@@ -85,21 +85,22 @@ fn a_directory_that_does_not_exist_is_mentioned() {
 fn without_flags_an_editor_opens() {
     let home = Home::new();
     add(&home, &["--cron", "0 3 * * *", "--tz", "Europe/Berlin", "--timeout", "5s"]);
-    let edit = |editor: &str| {
+    let edit = |editor: &str, typed: &str| {
         let call = home
             .call(["--color", "never", "schedule", "edit", "s"])
             .without_env("VISUAL")
             .env("EDITOR", editor);
-        on_terminal(call.into_command(), 200, "")
+        on_terminal(call.into_command(), 200, typed)
     };
-    let seen = edit("true");
+    let seen = edit("true", "");
     assert_eq!((seen.screen.as_str(), seen.code), ("Schedule s is unchanged\n", Some(0)));
-    let seen = edit("sed -i -e 's/0 3/30 4/' -e '/timeout/d'");
+    let seen = edit("sed -i -e 's/0 3/30 4/' -e '/timeout/d'", "");
     assert!(seen.screen.starts_with("Schedule s changed\n  next  "), "{}", seen.screen);
     let after = show(&home);
     assert_eq!((&after["expression"], &after["job"]["timeout"]), (&json!("30 4 * * *"), &Value::Null));
-    let seen = edit("sed -i 's/cron/corn/'");
-    assert_eq!(seen.code, Some(2), "{}", seen.screen);
-    assert!(seen.screen.contains("your changes are kept in "), "{}", seen.screen);
+    let seen = edit("sed -i 's/cron/corn/'", "n\n");
+    assert_eq!(seen.code, Some(1), "{}", seen.screen);
+    assert!(seen.screen.contains("unknown field `corn`"), "{}", seen.screen);
+    assert!(seen.screen.contains("Edit again? [Y/n] "), "{}", seen.screen);
     assert_eq!(show(&home), after);
 }
