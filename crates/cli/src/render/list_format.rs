@@ -5,12 +5,14 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::table::{Cell, Table};
-use super::text::{printable, state_style, when};
+use super::text::{printable, rough, state_style, when};
 use crate::context::{Context, write_json_line};
 use crate::failure::{Exit, Failure};
-use domain::job::Job;
 use domain::job::json::{FIELDS, JobField};
+use domain::job::life::StateName;
+use domain::job::{Job, LatestAttempt};
 use domain::values::clock::Clock;
+use domain::values::name::QueueName;
 use ops::escape::write_json_array;
 use ops::jobs::columns::{Fields, parse_column};
 use ops::jobs::list::Sort;
@@ -82,9 +84,7 @@ pub(crate) fn print(
     }
     let columns = shape.columns_or_all();
     match shape.format(context) {
-        Format::Table if shape.columns.is_empty() => {
-            write_table(context, overview(), jobs, |job| row(job, clock))
-        }
+        Format::Table if shape.columns.is_empty() => print_overview(context, jobs, clock),
         Format::Table => write_table(context, table_of(&columns), jobs, |job| row_of(job, &columns, clock)),
         Format::Json => print_array(context, jobs.map(|job| Ok(Fields::of(&job?, &columns)))),
         Format::Jsonl => print_lines(jobs, &columns),
@@ -105,26 +105,75 @@ fn print_array<T: Serialize>(
 
 /// Prints the default columns.
 pub(crate) fn print_table(context: &Context, jobs: &[Job], clock: &Clock) -> Result<(), Failure> {
-    write_table(context, overview(), &mut jobs.iter().cloned().map(Ok), |job| row(job, clock))
+    print_overview(context, &mut jobs.iter().cloned().map(Ok), clock)
 }
 
-fn overview() -> Table {
-    Table::new(&["ID", "STATE", "QUEUE", "PRIO", "TRIES", "WHEN", "COMMAND"])
-        .with_numbers(&["PRIO", "TRIES"])
-        .with_optional_columns(&["PRIO", "TRIES", "QUEUE"])
+fn print_overview(context: &Context, jobs: Jobs<'_>, clock: &Clock) -> Result<(), Failure> {
+    let first: Vec<Job> = jobs.take(ROWS_PER_PART).collect::<Result<_, _>>()?;
+    let columns = Overview::of(&first, context.stdout_is_terminal);
+    let jobs = &mut first.into_iter().map(Ok).chain(jobs);
+    write_table(context, columns.table(), jobs, |job| columns.row(job, clock))
 }
 
-fn row(job: &Job, clock: &Clock) -> Vec<Cell> {
-    let state = job.life.state.name();
-    vec![
-        job.id.as_str().into(),
-        Cell::styled(state.name(), state_style(state)),
-        job.queue.as_str().into(),
-        job.priority.to_string().into(),
-        format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1).into(),
-        when(job, clock).into(),
-        job.label().into(),
-    ]
+/// Which of the default columns are shown. On a terminal, those that say the same of every job are left out.
+struct Overview {
+    ids: bool,
+    queues: bool,
+    priorities: bool,
+}
+
+impl Overview {
+    /// Decides by the first jobs.
+    fn of(jobs: &[Job], is_terminal: bool) -> Self {
+        Self {
+            // A generated id says no more than the number.
+            ids: !is_terminal || jobs.iter().any(|job| !job.id.is_generated()),
+            queues: !is_terminal || jobs.iter().any(|job| job.queue != QueueName::default_queue()),
+            priorities: !is_terminal || jobs.iter().any(|job| job.priority != 0),
+        }
+    }
+
+    fn table(&self) -> Table {
+        let columns =
+            self.chosen(["#", "ID", "STATE", "QUEUE", "PRIO", "TRIES", "EXIT", "TOOK", "WHEN", "COMMAND"]);
+        Table::new(&columns)
+            .with_numbers(&["#", "PRIO", "TRIES", "EXIT", "TOOK"])
+            .with_optional_columns(&["PRIO", "TRIES", "QUEUE", "TOOK", "EXIT"])
+    }
+
+    fn row(&self, job: &Job, clock: &Clock) -> Vec<Cell> {
+        let state = job.life.state.name();
+        self.chosen([
+            job.number.to_string().into(),
+            job.id.as_str().into(),
+            Cell::styled(state.name(), state_style(state)),
+            job.queue.as_str().into(),
+            job.priority.to_string().into(),
+            format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1).into(),
+            exit(job).into(),
+            took(job).into(),
+            when(job, clock).into(),
+            job.label().into(),
+        ])
+    }
+
+    fn chosen<T>(&self, all: [T; 10]) -> Vec<T> {
+        let shown = [true, self.ids, true, self.queues, self.priorities, true, true, true, true, true];
+        all.into_iter().zip(shown).filter_map(|(one, is_shown)| is_shown.then_some(one)).collect()
+    }
+}
+
+/// The exit code or the signal of the latest attempt that ended.
+fn exit(job: &Job) -> String {
+    let LatestAttempt { exit_code, signal, .. } = &job.latest;
+    exit_code.map(|code| code.to_string()).or(signal.map(|signal| signal.to_string())).unwrap_or_default()
+}
+
+/// How long the last attempt took. A cancelled job may have ended long after it.
+fn took(job: &Job) -> String {
+    let ended = job.life.state.finished_at().filter(|_| job.life.state.name() != StateName::Cancelled);
+    let times = job.latest.started_at.zip(ended);
+    times.map(|(started, finished)| rough(finished.since(started))).unwrap_or_default()
 }
 
 fn table_of(columns: &[&'static JobField]) -> Table {

@@ -2,6 +2,7 @@ use std::io::Read;
 
 use serde_json::json;
 
+use crate::cli::harness::pseudo_terminal::on_terminal;
 use crate::cli::harness::test_worker::TestWorker;
 use crate::cli::harness::{Home, ids};
 
@@ -72,12 +73,26 @@ fn the_table_lists_the_newest_first() {
         .ok();
     let ran = home.run(["list"]).ok();
     let lines = ran.lines();
-    assert_eq!(lines[0], "ID     STATE    QUEUE    PRIO  TRIES  WHEN      COMMAND");
-    assert_eq!(lines[1], "b      pending  mail       10    0/4  in 3h     true");
-    assert!(lines[2].starts_with("first  pending  default     0    0/4  "), "{}", lines[2]);
+    assert_eq!(lines[0], "#  ID     STATE    QUEUE    PRIO  TRIES  EXIT  TOOK  WHEN      COMMAND");
+    assert_eq!(lines[1], "2  b      pending  mail       10    0/4              in 3h     true");
+    assert!(lines[2].starts_with("1  first  pending  default     0    0/4              "), "{}", lines[2]);
     assert!(lines[2].ends_with("  echo 'hello world'"), "{}", lines[2]);
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
-    home.run(["list"]).ok().shows("first  completed  default     0    1/4  ");
+    home.run(["list"]).ok().shows("1  first  completed  default     0    1/4     0  ");
+}
+
+#[test]
+fn a_terminal_shows_numbers_and_no_column_that_is_the_same_for_all() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "echo", "plain"]).ok();
+    let heading = |home: &Home| {
+        let seen = on_terminal(home.call(["--color", "never", "list"]).into_command(), 100, "");
+        seen.screen.lines().next().expect("a heading").trim_end().to_owned()
+    };
+    assert_eq!(heading(&home), "#  STATE    TRIES  EXIT  TOOK  WHEN      COMMAND");
+    home.run(["enqueue", "-q", "--id", "chosen", "-p", "3", "-Q", "mail", "true"]).ok();
+    assert!(heading(&home).starts_with("#  ID    "), "{}", heading(&home));
+    assert!(heading(&home).contains("  QUEUE    PRIO  TRIES  EXIT  TOOK  "), "{}", heading(&home));
 }
 
 #[test]
@@ -282,7 +297,7 @@ fn a_long_list_is_complete_in_every_format() {
     assert_eq!(list(&["--format", "csv"]).lines().len(), count + 1);
     let table = list(&[]);
     assert_eq!(table.lines().len(), count + 1);
-    assert!(table.lines()[count].starts_with("j0 "), "{}", table.lines()[count]);
+    assert!(table.lines()[count].contains("   1  j0 "), "{}", table.lines()[count]);
     let oldest_first: Vec<String> = (0..count).map(|at| format!("j{at}")).collect();
     assert_eq!(list(&["--sort", "created", "--format", "ids"]).lines(), oldest_first);
     let page = home.run(["list", "--limit", "2000", "--format", "ids"]).ok();

@@ -23,7 +23,7 @@ fn a_new_job_is_described() {
     .ok();
     let ran = home.run(["show", "job1"]).ok().says_nothing();
     let lines = ran.lines();
-    assert_eq!(lines[0], "job1  pending");
+    assert_eq!(lines[0], "1  job1  pending");
     for line in [
         "  command       sleep 2",
         "  queue         default",

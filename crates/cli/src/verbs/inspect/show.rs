@@ -57,7 +57,8 @@ fn write_facts(
     let (bold, style) = (Style::new().bold(), state_style(job.life.state.name()));
     let is_ending = job.life.state.lease().is_some_and(|lease| lease.cancel_requested.is_some());
     let note = if is_ending { " (being cancelled)" } else { "" };
-    writeln!(out, "{bold}{}{bold:#}  {style}{}{style:#}{note}", job.id, job.life.state.name().name())?;
+    let state = job.life.state.name().name();
+    writeln!(out, "{bold}{}  {}{bold:#}  {style}{state}{style:#}{note}", job.number, job.id)?;
     for (name, value) in facts(job, failed, clock).into_iter().chain(origin(record, clock)) {
         writeln!(out, "  {name:<14}{}", printable(&value))?;
     }
