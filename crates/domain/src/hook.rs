@@ -23,6 +23,7 @@ use super::job::life::StateName;
 use super::job::spec::has_first_word;
 use super::text::nearest::nearest;
 use super::values::name::QueueName;
+use crate::job::spec::MAX_COMMAND_BYTES;
 
 crate::named_enum! {
     /// An event that can trigger a hook.
@@ -102,8 +103,6 @@ pub enum HookError {
     LongUrl,
 }
 
-/// The longest argument that the kernel accepts.
-const MAX_COMMAND_BYTES: usize = 131_071;
 const MAX_SECRET_BYTES: usize = 4_096;
 /// The largest number that a store can keep.
 const MAX_THRESHOLD: u64 = i64::MAX.unsigned_abs();

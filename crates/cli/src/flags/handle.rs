@@ -10,7 +10,7 @@ use crate::verbs::manage::change::report_and_continue;
 use domain::values::name::JobId;
 use ops::OpError;
 use ops::jobs::handle;
-use ops::jobs::handle::{Handle, MAX_CANDIDATES, Resolution};
+use ops::jobs::handle::{Handle, MAX_CANDIDATES, Place, Resolution};
 use store::Store;
 
 /// Jobs that were named one by one.
@@ -101,20 +101,16 @@ fn resolve(context: &Context, handle: &Handle, typed: &str, purpose: Purpose) ->
     let may_guess = purpose == Purpose::Show || is_interactive();
     match handle::resolve(store, handle)? {
         Resolution::Job(id) | Resolution::Nothing(id) => Ok(id),
-        Resolution::OnlyPrefix(id) if may_guess || id.is_generated() => {
-            context.hint(&format!("using {id} (the only id starting with \"{typed}\")"))?;
-            Ok(id)
+        Resolution::Part { only, place, .. }
+            if may_guess || place == Place::Beginning && only.is_generated() =>
+        {
+            let has = if place == Place::Beginning { "starting" } else { "ending" };
+            context.hint(&format!("using {only} (the only id {has} with \"{typed}\")"))?;
+            Ok(only)
         }
-        Resolution::OnlySuffix(id) if may_guess => {
-            context.hint(&format!("using {id} (the only id ending with \"{typed}\")"))?;
-            Ok(id)
-        }
-        Resolution::OnlyPrefix(id) | Resolution::OnlySuffix(id) => {
-            context.hint(&format!("\"{typed}\" is a part of {id}; scripts must give the whole id"))?;
-            match handle {
-                Handle::Text(typed) => Ok(typed.clone()),
-                Handle::Number(_) => Ok(id),
-            }
+        Resolution::Part { typed, only, .. } => {
+            context.hint(&format!("\"{typed}\" is a part of {only}; scripts must give the whole id"))?;
+            Ok(typed)
         }
         Resolution::Ambiguous(candidates) => Err(ambiguous(store, typed, &candidates)?),
     }

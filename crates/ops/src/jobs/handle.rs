@@ -26,14 +26,19 @@ pub enum Handle {
 pub enum Resolution {
     /// The job with this id or this number.
     Job(JobId),
-    /// The only job whose id begins with the handle.
-    OnlyPrefix(JobId),
-    /// The only job whose id ends with the handle.
-    OnlySuffix(JobId),
+    /// The only job with an id of which the handle is a part.
+    Part { typed: JobId, only: JobId, place: Place },
     /// Several jobs; if there are too many, one more than [`MAX_CANDIDATES`].
     Ambiguous(Vec<JobId>),
     /// No job. The id is the one to report as missing.
     Nothing(JobId),
+}
+
+/// Where in an id a handle was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Beginning,
+    End,
 }
 
 /// `%` is in no id, so it always marks a number.
@@ -67,11 +72,10 @@ fn resolve_text(store: &dyn Store, typed: &JobId) -> Result<Resolution, StoreErr
         let found = number.map(|number| store.id_of_number(number)).transpose()?.flatten();
         return Ok(found.map_or_else(|| Resolution::Nothing(typed.clone()), Resolution::Job));
     }
-    match begin.len() {
-        0 => resolve_suffix(store, typed),
-        1 => Ok(Resolution::OnlyPrefix(begin.remove(0))),
-        _ => Ok(Resolution::Ambiguous(begin)),
+    if begin.is_empty() {
+        return resolve_suffix(store, typed);
     }
+    Ok(only_or_ambiguous(typed, begin, Place::Beginning))
 }
 
 /// Chosen ids end alike (`backup-monday`, `upload-monday`), so only generated ones are searched.
@@ -81,10 +85,16 @@ fn resolve_suffix(store: &dyn Store, typed: &JobId) -> Result<Resolution, StoreE
     }
     let mut end = store.ids_with_suffix(typed, SUFFIX_SEARCHED_JOBS, MAX_CANDIDATES + 1)?;
     end.retain(JobId::is_generated);
-    match end.len() {
-        0 => Ok(Resolution::Nothing(typed.clone())),
-        1 => Ok(Resolution::OnlySuffix(end.remove(0))),
-        _ => Ok(Resolution::Ambiguous(end)),
+    if end.is_empty() {
+        return Ok(Resolution::Nothing(typed.clone()));
+    }
+    Ok(only_or_ambiguous(typed, end, Place::End))
+}
+
+fn only_or_ambiguous(typed: &JobId, mut found: Vec<JobId>, place: Place) -> Resolution {
+    match found.len() {
+        1 => Resolution::Part { typed: typed.clone(), only: found.remove(0), place },
+        _ => Resolution::Ambiguous(found),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::verbs::jobs::start_hints::hint_not_starting;
 use crate::verbs::jobs::typed_command::{
-    HOW_TO_QUOTE_JSON, bad_json, begins_json, hint_one_word, looks_like_split_json,
+    HOW_TO_QUOTE_JSON, bad_json, begins_json, given_command, looks_like_split_json,
 };
 use crate::verbs::manage::change::find;
 
@@ -181,11 +181,7 @@ fn resolve(context: &Context, args: Args) -> Result<Input, Failure> {
     }
     let Args { job, words, file, mut flags, .. } = args;
     let json = one_argument(job)?;
-    let command = match (flags.command.take(), words.is_empty()) {
-        (command, true) => command,
-        (None, false) => Some(quote_words(&words)),
-        (Some(_), false) => return Err(given_in_several_ways()),
-    };
+    let command = given_command(context, flags.command.take(), &words)?;
     let is_alone = command.is_none() && flags == JobFlags::default();
     match (json.as_deref(), file) {
         (None, None) => {
@@ -193,7 +189,6 @@ fn resolve(context: &Context, args: Args) -> Result<Input, Failure> {
                 Failure::usage("no job given")
                     .with_hint("try `queuectl enqueue echo hi`; --help shows the other forms")
             })?;
-            hint_one_word(context, &words)?;
             Ok(one(flags.into_spec(context, command)?))
         }
         (Some("-"), None) if is_alone => Ok(Input::Stream),

@@ -14,10 +14,9 @@ use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::slot_loan::SlotLoan;
-use crate::verbs::jobs::typed_command::hint_one_word;
+use crate::verbs::jobs::typed_command::one_command;
 use crate::verbs::workers::worker::ForeignHome;
 use domain::job::spec::JobSpec;
-use domain::text::shell::quote_words;
 use domain::values::name::QueueName;
 use follow::{EarlyExit, Run};
 use ops::jobs::calling_job::CallingJob;
@@ -108,31 +107,4 @@ fn resolve(context: &Context, args: Args) -> Result<JobSpec, Failure> {
         request.max_retries = request.max_retries.or(Some(0));
     }
     Ok(request)
-}
-
-/// The command, given by `--command` or as words after `--`. `hint` shows how to give it.
-pub(crate) fn one_command(
-    context: &Context,
-    flag: Option<String>,
-    words: &[String],
-    hint: &str,
-) -> Result<String, Failure> {
-    given_command(context, flag, words)?.ok_or_else(|| Failure::usage("no command given").with_hint(hint))
-}
-
-/// The command if it is given, by `--command` or as words after `--`.
-pub(crate) fn given_command(
-    context: &Context,
-    flag: Option<String>,
-    words: &[String],
-) -> Result<Option<String>, Failure> {
-    match (flag, words.is_empty()) {
-        (flag, true) => Ok(flag),
-        (None, false) => {
-            hint_one_word(context, words)?;
-            Ok(Some(quote_words(words)))
-        }
-        (Some(_), false) => Err(Failure::usage("the command is given in more than one way")
-            .with_hint("use either --command or words after --")),
-    }
 }

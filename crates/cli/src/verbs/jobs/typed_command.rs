@@ -1,4 +1,4 @@
-//! Mistakes in typed commands and JSON that can be recognised.
+//! The command as it was typed, and mistakes in commands and JSON that can be recognised.
 
 use std::path::Path;
 
@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::text::printable;
 use domain::job::spec::JobSpec;
+use domain::text::shell::quote_words;
 use ops::OpError;
 
 /// For JSON whose quotes the shell removed.
@@ -31,8 +32,35 @@ pub(crate) fn bad_json(json: &str, error: serde_json::Error) -> Failure {
 /// Whether every word begins with the name of a field, as in `id:a command:b`.
 pub(crate) fn looks_like_split_json<'a>(words: impl Iterator<Item = &'a str>) -> bool {
     let fields: Vec<&str> = words.map(|word| word.split_once(':').map_or("", |(field, _)| field)).collect();
-    let known = JobSpec::field_names();
-    fields.len() > 1 && fields.contains(&"command") && fields.iter().all(|field| known.contains(field))
+    let are_known = || fields.iter().all(|field| JobSpec::field_names().contains(field));
+    fields.len() > 1 && fields.contains(&"command") && are_known()
+}
+
+/// The command, given by `--command` or as words after `--`. `hint` shows how to give it.
+pub(crate) fn one_command(
+    context: &Context,
+    flag: Option<String>,
+    words: &[String],
+    hint: &str,
+) -> Result<String, Failure> {
+    given_command(context, flag, words)?.ok_or_else(|| Failure::usage("no command given").with_hint(hint))
+}
+
+/// The command if it is given, by `--command` or as words after `--`.
+pub(crate) fn given_command(
+    context: &Context,
+    flag: Option<String>,
+    words: &[String],
+) -> Result<Option<String>, Failure> {
+    match (flag, words.is_empty()) {
+        (flag, true) => Ok(flag),
+        (None, false) => {
+            hint_one_word(context, words)?;
+            Ok(Some(quote_words(words)))
+        }
+        (Some(_), false) => Err(Failure::usage("the command is given in more than one way")
+            .with_hint("use either --command or words after --")),
+    }
 }
 
 /// Prints a hint if the words after `--` are a line for the shell in one word, and no program has that name.

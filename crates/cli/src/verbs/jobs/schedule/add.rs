@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::render::text::printable;
-use crate::verbs::jobs::run::one_command;
+use crate::verbs::jobs::typed_command::one_command;
 use domain::job::spec::JobSpec;
 use domain::schedule::{NEXT_RUNS, Schedule};
 use domain::values::clock::Clock;

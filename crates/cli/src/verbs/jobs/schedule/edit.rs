@@ -11,7 +11,7 @@ use crate::editor::edit_json;
 use crate::failure::Failure;
 use crate::flags::caller::working_directory;
 use crate::flags::job::JobFlags;
-use crate::verbs::jobs::run::given_command;
+use crate::verbs::jobs::typed_command::given_command;
 use domain::job::spec::JobSpec;
 use domain::schedule::{OnMissed, OnOverlap, Policy, Schedule, ScheduleError, When};
 use domain::values::span::parse_span;
