@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
+use super::harness::working_home::wait_until;
 use super::harness::{Call, Home, RunResult, UNPRIVILEGED, allow, is_root};
 use crate::folder_snapshot::snapshot;
 
@@ -368,6 +369,10 @@ fn root_works_in_a_foreign_home_only_if_asked_to_and_its_files_stay_with_the_own
     home.run(["worker", "run", "-q", "--until-empty", "--foreign-home"]).ok();
     home.run(["run", "--foreign-home", "--id", "b", "--", "id", "-u"]).ok().prints("0\n");
     home.run(["run", "--foreign-home", "--", "seq", "200000"]).ok();
+    // `run` answers before its supervisor has ended and removed the files of its worker.
+    wait_until("only the home's own file is left", || {
+        fs::read_dir(home.path().join("workers")).expect("a folder").count() == 1
+    });
     for (path, _) in snapshot(&home.path()) {
         let owner = path.symlink_metadata().expect("it is there").uid();
         assert_eq!(owner, UNPRIVILEGED, "{}", path.display());
