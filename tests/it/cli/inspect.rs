@@ -4,6 +4,7 @@ pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod graph;
 pub(crate) mod list;
+mod list_on_terminal;
 pub(crate) mod logs;
 pub(crate) mod logs_follow;
 pub(crate) mod logs_lines;

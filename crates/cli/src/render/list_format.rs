@@ -139,13 +139,14 @@ impl Overview {
         Table::new(&columns)
             .with_numbers(&["#", "PRIO", "TRIES", "EXIT", "TOOK"])
             .with_optional_columns(&["PRIO", "TRIES", "QUEUE", "TOOK", "EXIT"])
+            .with_whole_columns(&["ID"])
     }
 
     fn row(&self, job: &Job, clock: &Clock) -> Vec<Cell> {
         let state = job.life.state.name();
         self.chosen([
             job.number.to_string().into(),
-            job.id.as_str().into(),
+            Cell::command(job.id.as_str()),
             Cell::styled(state.name(), state_style(state)),
             job.queue.as_str().into(),
             job.priority.to_string().into(),
@@ -153,7 +154,7 @@ impl Overview {
             exit(job).into(),
             took(job).into(),
             when(job, clock).into(),
-            job.label().into(),
+            Cell::command(job.label()),
         ])
     }
 
@@ -179,7 +180,7 @@ fn took(job: &Job) -> String {
 fn table_of(columns: &[&'static JobField]) -> Table {
     let heads: Vec<String> = columns.iter().map(|(name, _)| name.to_uppercase().replace('_', " ")).collect();
     let numbers = ["NUMBER", "PRIORITY", "ATTEMPTS", "MAX RETRIES", "FAILURES", "TIMEOUT MS", "EXIT CODE"];
-    Table::new(&heads).with_numbers(&numbers)
+    Table::new(&heads).with_numbers(&numbers).with_whole_columns(&["ID"])
 }
 
 fn row_of(job: &Job, columns: &[&'static JobField], clock: &Clock) -> Vec<Cell> {
@@ -187,6 +188,7 @@ fn row_of(job: &Job, columns: &[&'static JobField], clock: &Clock) -> Vec<Cell> 
     let fields = Fields::of(job, columns);
     let cells = fields.texts().map(|(name, text)| match (name, text.as_str()) {
         ("state", state) => Cell::styled(state, style),
+        ("id" | "command", text) => Cell::command(text),
         (_, "") => "-".into(),
         (name, text) if is_time(name) => text.parse().map_or(text.into(), |at| clock.time(at).into()),
         (_, text) => text.into(),

@@ -38,7 +38,7 @@ enum DlqVerb {
     #[command(after_help = "Examples:\n  queuectl dlq list\n  queuectl dlq list --group")]
     List {
         /// Group them by their error
-        #[arg(long, conflicts_with_all = ["limit", "after", "columns", "sort", "format"])]
+        #[arg(long, conflicts_with_all = ["limit", "all", "after", "columns", "sort", "format"])]
         group: bool,
         #[command(flatten)]
         page: PageArgs,
