@@ -63,6 +63,11 @@ pub(crate) fn counted(counts: &BTreeMap<StateName, u64>, state: StateName) -> Ce
     Cell::styled(&grouped(count), style)
 }
 
+/// Those of a row that are shown.
+pub(crate) fn chosen<T, const N: usize>(all: [T; N], shown: [bool; N]) -> Vec<T> {
+    all.into_iter().zip(shown).filter_map(|(one, is_shown)| is_shown.then_some(one)).collect()
+}
+
 impl<T: AsRef<str>> From<T> for Cell {
     fn from(text: T) -> Self {
         Self::styled(text.as_ref(), Style::new())

@@ -11,7 +11,7 @@ use domain::job::Job;
 use domain::text::nearest::suggestion;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
-use store::{JobFilter, Page, PageStart, Store, StoreError};
+use store::{JobFilter, JobRef, Page, PageStart, Store, StoreError};
 
 /// How many jobs a page contains.
 const CHUNK: usize = 1_000;
@@ -188,6 +188,14 @@ impl<'s> Listing<'s> {
         }
     }
 
+    /// The first `limit` of these jobs, in this order.
+    pub fn of(store: &'s dyn Store, mut jobs: Vec<JobRef>, limit: usize) -> Self {
+        let more = jobs.len() > limit;
+        jobs.truncate(limit);
+        let ids: Vec<JobId> = jobs.into_iter().map(|job| job.id).collect();
+        Self { store, source: Source::Ids(ids.into_iter()), more, last: None }
+    }
+
     /// Whether nothing has been found to list so far.
     pub fn is_empty(&self) -> bool {
         let left = match &self.source {
@@ -231,6 +239,7 @@ impl<'s> Listing<'s> {
                 for id in ids {
                     // Omit a job that was removed since.
                     if let Some(job) = self.store.find(&id)? {
+                        self.last = Some(id);
                         return Ok(Some(job));
                     }
                 }

@@ -6,11 +6,12 @@ use crate::flags::handle::resolve_id;
 use crate::flags::selection::{JobFilterArgs, hint_dead_not_failed, hint_unknown_name};
 use crate::flags::whole_number::whole_number;
 use crate::render::list_format;
-use crate::render::list_format::ListFormatArgs;
+use crate::render::list_format::{ListFormatArgs, Listed};
 use crate::render::text::grouped;
+use ops::OpError;
 use ops::jobs::list::Listing;
 use ops::jobs::overview;
-use store::{JobFilter, StoreError};
+use store::{JobFilter, JobRef, StoreError};
 
 /// List jobs: on a terminal running ones first, elsewhere the newest first
 ///
@@ -59,6 +60,24 @@ impl PageArgs {
     fn limit(&self) -> usize {
         if self.all { usize::MAX } else { self.limit.unwrap_or(DEFAULT_LIMIT) }
     }
+
+    /// The requested part of jobs that are given newest first.
+    pub(crate) fn part_of<'a>(
+        &self,
+        context: &'a Context,
+        mut jobs: Vec<JobRef>,
+    ) -> Result<Listing<'a>, Failure> {
+        if self.shape.sort.is_some() {
+            return Err(Failure::usage("--sort cannot be combined with --cause"));
+        }
+        let store = context.store()?;
+        if let Some(after) = &self.after {
+            let id = resolve_id(context, after)?;
+            let last = store.find(&id)?.ok_or(OpError::NoSuchJob(id))?;
+            jobs.retain(|job| job.number < last.number);
+        }
+        Ok(Listing::of(store, jobs, self.limit()))
+    }
 }
 
 const DEFAULT_LIMIT: usize = 100;
@@ -77,7 +96,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             show_groups(context, &filter, &args.page)?;
         }
     } else {
-        show_page(context, &filter, &args.page, nothing(&filter))?;
+        show_page(context, &filter, &args.page, Listed::Any, nothing(&filter))?;
     }
     hint_unknown_name(context, &filter).map(|_| ())
 }
@@ -91,7 +110,7 @@ fn show_overview(context: &Context, filter: &JobFilter, shape: &ListFormatArgs) 
         context.hint(nothing)?;
     }
     let mut jobs = overview.jobs.into_iter().map(Ok);
-    list_format::print(context, shape, &mut jobs, &context.clock(store.now()?))?;
+    list_format::print(context, shape, &mut jobs, Listed::Any, &context.clock(store.now()?))?;
     let hidden: Vec<String> = overview
         .hidden
         .iter()
@@ -110,7 +129,7 @@ fn show_groups(context: &Context, filter: &JobFilter, args: &PageArgs) -> Result
     if let Some(nothing) = nothing(filter).filter(|_| jobs.is_empty()) {
         context.hint(nothing)?;
     }
-    list_format::print(context, &args.shape, &mut jobs, &context.clock(store.now()?))?;
+    list_format::print(context, &args.shape, &mut jobs, Listed::Any, &context.clock(store.now()?))?;
     if let (true, _) = jobs.rest() {
         context.hint("there are more; use a larger --limit, --state or --all")?;
     }
@@ -122,22 +141,32 @@ pub(crate) fn show_page(
     context: &Context,
     filter: &JobFilter,
     args: &PageArgs,
+    listed: Listed,
     nothing: Option<&str>,
 ) -> Result<(), Failure> {
     args.shape.check(context)?;
-    let store = context.store()?;
-    let mut jobs = match args.shape.sort {
+    let jobs = match args.shape.sort {
         None => in_order(context, filter, args)?,
         Some(_) if args.after.is_some() => {
             return Err(Failure::usage("--after cannot be combined with --sort")
                 .with_hint("use a larger --limit; it has no maximum"));
         }
-        Some(sort) => Listing::sorted(store, filter, sort, args.limit())?,
+        Some(sort) => Listing::sorted(context.store()?, filter, sort, args.limit())?,
     };
     if jobs.is_empty() && args.shape.is_table(context) && !hint_dead_not_failed(context, filter)? {
         nothing.map_or(Ok(()), |nothing| context.hint(nothing))?;
     }
-    list_format::print(context, &args.shape, &mut jobs, &context.clock(store.now()?))?;
+    print_page(context, args, jobs, listed)
+}
+
+pub(crate) fn print_page(
+    context: &Context,
+    args: &PageArgs,
+    mut jobs: Listing<'_>,
+    listed: Listed,
+) -> Result<(), Failure> {
+    args.shape.check(context)?;
+    list_format::print(context, &args.shape, &mut jobs, listed, &context.clock(context.store()?.now()?))?;
     match (jobs.rest(), args.shape.sort) {
         ((true, Some(last)), None) => context.hint(&format!("there are more; continue with --after {last}")),
         ((true, _), Some(_)) => context.hint("there are more; use a larger --limit to see them"),
