@@ -11,6 +11,7 @@ pub(crate) mod logs_lines;
 pub(crate) mod selection;
 pub(crate) mod show;
 pub(crate) mod status;
+mod summary;
 mod times;
 mod upcoming;
 pub(crate) mod wait;

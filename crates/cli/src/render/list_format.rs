@@ -116,6 +116,17 @@ pub(crate) fn print_table(context: &Context, jobs: &[Job], clock: &Clock) -> Res
     print_overview(context, &mut jobs.iter().cloned().map(Ok), Listed::Any, clock)
 }
 
+/// The default columns of a few jobs.
+pub(crate) fn lines(context: &Context, jobs: &[Job], clock: &Clock) -> Vec<String> {
+    if jobs.is_empty() {
+        return Vec::new();
+    }
+    let columns = Overview::of(jobs, Listed::Any, context.stdout_is_terminal);
+    let mut table = columns.table();
+    jobs.iter().for_each(|job| table.row(columns.row(job, clock)));
+    table.lines(context.width())
+}
+
 fn print_overview(context: &Context, jobs: Jobs<'_>, listed: Listed, clock: &Clock) -> Result<(), Failure> {
     let first: Vec<Job> = jobs.take(ROWS_PER_PART).collect::<Result<_, _>>()?;
     let columns = Overview::of(&first, listed, context.stdout_is_terminal);
