@@ -94,7 +94,6 @@ const FLAGS: &[(&str, &[&str], &str)] = &[
     ("worker run", &["--once", "--burst", "--drain"], "--until-empty"),
     ("edit", &["--label", "--title", "--description"], "--name"),
     ("list", &["--status", "--filter"], "--state"),
-    ("list", &["--all"], "--limit N, which has no maximum"),
     ("list", &["--output"], "--format"),
     ("logs", &["--id", "--job"], "the job without a flag: `queuectl logs JOB`"),
     ("show", &["--id", "--job"], "the job without a flag: `queuectl show JOB`"),
