@@ -1,5 +1,6 @@
 //! Verbs that create jobs.
 
+pub(crate) mod autostart;
 pub(crate) mod batch;
 pub(crate) mod enqueue;
 pub(crate) mod run;

@@ -6,7 +6,7 @@ use sys::program::ExitCode;
 
 use rustix::process::Signal;
 
-use super::question::{Answer, ask};
+use super::question::{ABOUT_JOB, Answer, ask};
 use super::terminal::TerminalOutput;
 use crate::confirm::is_interactive;
 use crate::context::Context;
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
         self.terminal.begin_question();
         let (store, id) = (self.store, &self.id);
         let is_over = || Ok(find(store, id)?.life.state.name().is_finished());
-        match ask(self.context, self.interrupts, is_over)? {
+        match ask(self.context, self.interrupts, ABOUT_JOB, is_over)? {
             Answer::KeepWaiting => Ok(()),
             Answer::Detach(signal) => self.detach(signal),
             Answer::Cancel => {

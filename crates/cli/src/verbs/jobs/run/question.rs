@@ -12,7 +12,9 @@ use crate::context::Context;
 use crate::failure::Failure;
 use sys::signal::interrupts::{Interrupts, timespec};
 
-const QUESTION: &str = "[c]ancel the job, [d]etach and let it run, or keep [w]aiting? [d] ";
+pub(super) const ABOUT_JOB: &str = "[c]ancel the job, [d]etach and let it run, or keep [w]aiting? [d] ";
+pub(super) const ABOUT_JOBS: &str =
+    "[c]ancel the remaining jobs, [d]etach and let them run, or keep [w]aiting? [d] ";
 /// How often to check whether the job has ended meanwhile.
 const JOB_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A longer line is not an answer.
@@ -26,16 +28,17 @@ pub(super) enum Answer {
     KeepWaiting,
 }
 
-/// Asks until the user answers or the job `is_over`. A second Ctrl-C detaches, and so does the end of input.
+/// Asks until the user answers or what the question is about `is_over`. A second Ctrl-C detaches, and so does the end of input.
 pub(super) fn ask(
     context: &Context,
     interrupts: &Interrupts,
+    question: &str,
     mut is_over: impl FnMut() -> Result<bool, Failure>,
 ) -> Result<Answer, Failure> {
     // Discard what was typed before the question.
     let _ = tcflush(stdin(), QueueSelector::IFlush);
     loop {
-        write!(context.notes(), "{QUESTION}")?;
+        write!(context.notes(), "{question}")?;
         let mut typed = Vec::new();
         while !typed.ends_with(b"\n") && typed.len() < MAX_ANSWER_BYTES {
             match read_input(interrupts, &mut typed) {
