@@ -71,7 +71,8 @@ pub struct RecordJson<'a> {
     schedule: Option<&'a ScheduleName>,
     scheduled_for: Option<Timestamp>,
     env: Vec<&'a str>,
-    /// The size of its standard input; null if it has none.
+    /// The size of its standard input, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     stdin_bytes: Option<u64>,
     events: &'a [JobEvent],
     history: Vec<AttemptJson<'a>>,

@@ -1,3 +1,5 @@
+//! Filling in words, columns and lines for the shell.
+
 use super::*;
 
 fn words(line: &str) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! `queuectl run --each`: a batch of jobs in the foreground, run by a pool of its own.
 //!
 //! The jobs are stored before the pool starts, and the pool does not depend on this process: it ends when the last job of
-//! the batch has finished. So a sweep whose terminal is gone goes on.
+//! the batch has finished. So a sweep continues when its terminal is gone.
 
 use std::collections::VecDeque;
 use std::io;
