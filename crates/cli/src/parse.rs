@@ -15,6 +15,7 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use self::command_words::takes_next_word;
 use super::failure::Failure;
+use super::flags::each::HOW_TO_WRITE_EACH;
 use super::render::help_groups;
 use super::root::{Cli, Global};
 use super::verbs;
@@ -91,7 +92,8 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
         };
         suggest::instead_of_value(named(ContextKind::InvalidValue)?, known)
     };
-    let hint = hint.or_else(value);
+    let is_each = || named(ContextKind::InvalidArg).is_some_and(|flag| flag.starts_with("--each "));
+    let hint = hint.or_else(value).or_else(|| is_each().then(|| HOW_TO_WRITE_EACH.to_owned()));
     let failure = Failure::from_usage(error);
     hint.map_or(failure.clone(), |hint| failure.with_hint(hint))
 }

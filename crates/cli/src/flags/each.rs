@@ -12,7 +12,7 @@ use ops::jobs::enqueue::each::{EachCommand, EachSpec, Items};
 /// The word before arguments that become jobs. The parser also gives it to `--each` as its value.
 pub(crate) const ARGUMENTS: &str = ":::";
 
-const HOW_TO_WRITE_EACH: &str =
+pub(crate) const HOW_TO_WRITE_EACH: &str =
     "write `--each FILE COMMAND {}`, or `--each COMMAND {} ::: A B C` for the arguments after `:::`";
 
 #[derive(Debug, Default, clap::Args)]

@@ -182,6 +182,7 @@ fn a_glob_that_the_shell_expanded_after_each_gets_a_hint() {
     says(&names[..2], "--each takes one file, but 2 were given");
     says(&[&names, ["--", "ffmpeg", "-i"].as_slice()].concat(), "--each takes one file");
     says(&names[..1], "--each needs a command");
+    says(&[], "a value is required for '--each <FILE>'");
     assert!(home.is_empty());
     let script = home.file("script.sh", "");
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");

@@ -83,8 +83,8 @@ fn the_first_failure_can_cancel_the_rest() {
     let line = "[ {} != bad ] || exit 9; until [ -e go ]; do sleep 0.02; done";
     let args = ["run", "--each", "-j", "2", "--halt-on-failure", line, ":::", "slow", "bad", "c", "d"];
     home.run(args).fails(1).says("1 of the 4 jobs");
-    use StateName::{Cancelled, Dead};
-    assert_eq!(states(&home), [Cancelled, Dead, Cancelled, Cancelled]);
+    let cancelled = StateName::Cancelled;
+    assert_eq!(states(&home), [cancelled, StateName::Dead, cancelled, cancelled]);
     home.wait_until_deserted();
 }
 
