@@ -20,7 +20,6 @@ use crate::verbs::jobs::typed_command::{
 use crate::verbs::manage::change::find;
 
 use domain::job::spec::JobSpec;
-use domain::text::shell::quote_words;
 use domain::values::name::{BatchName, QueueName};
 use ops::OpError;
 use ops::jobs::enqueue::each::EachSpec;
