@@ -25,6 +25,17 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::host::FileId;
 
+/// Whether the standard input of the parent process is this file, pipe or socket.
+pub fn parent_reads(input: impl AsFd) -> bool {
+    let Some(parent) = rustix::process::getppid() else {
+        return false;
+    };
+    let theirs = fs::metadata(format!("/proc/{}/fd/0", parent.as_raw_nonzero()));
+    let ours = rustix::fs::fstat(input);
+    theirs
+        .is_ok_and(|theirs| ours.is_ok_and(|ours| (ours.st_dev, ours.st_ino) == (theirs.dev(), theirs.ino())))
+}
+
 /// A handle to one process, which cannot be confused with another.
 #[derive(Debug)]
 pub struct ProcessHandle {

@@ -31,6 +31,10 @@ impl CallerFlags {
         Self { if_absent: false, no_env_capture, stdin: false }
     }
 
+    pub(crate) fn passes_input(&self) -> bool {
+        self.stdin
+    }
+
     /// For a call that makes several jobs, or none from the flags.
     pub(crate) fn refuse_stdin(&self) -> Result<(), Failure> {
         if !self.stdin {

@@ -38,6 +38,12 @@ pub(crate) enum EachSource {
     Arguments(Vec<u8>),
 }
 
+impl EachSource {
+    pub(crate) fn is_stdin(&self) -> bool {
+        matches!(self, Self::Stream)
+    }
+}
+
 impl EachFlags {
     pub(crate) fn is_given(&self) -> bool {
         self.each.is_some()

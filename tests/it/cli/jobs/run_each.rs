@@ -63,17 +63,19 @@ fn items_come_from_a_file_or_from_standard_input() {
 }
 
 #[test]
-fn the_exit_code_counts_the_failed_jobs() {
+fn the_exit_code_is_1_if_a_job_failed() {
     let home = WorkingHome::new();
     let ran =
         home.run(["run", "--each", "-j", "2", "--batch", "sweep", "exit {}", ":::", "0", "3", "0", "7"]);
-    ran.fails(2).prints("").says("2 of the 4 jobs of batch `sweep` did not succeed").says("--batch sweep");
+    ran.fails(1).prints("").says("2 of the 4 jobs of batch `sweep` did not succeed").says("--batch sweep");
     home.run(["run", "--each", "--batch", "sweep", "echo", ":::", "a"]).fails(4).says("already a batch");
     let call = home.call(["run", "--each", "--json", "-j", "2", "echo {}; exit {}", ":::", "0", "1"]);
     let ran = call.into_command().output().expect("it runs");
     assert_eq!(ran.status.code(), Some(1));
     let batch: serde_json::Value = serde_json::from_slice(&ran.stdout).expect("only JSON");
     assert_eq!((&batch["total"], &batch["jobs"]["dead"]), (&2.into(), &1.into()), "{batch}");
+    let problems = home.run(["status", "--json"]).ok().json()["problems"].to_string();
+    assert!(!problems.contains("dlq_growing"), "the caller knows of the failures: {problems}");
     home.wait_until_deserted();
 }
 
@@ -136,6 +138,35 @@ fn a_killed_pool_is_replaced() {
 }
 
 #[test]
+fn a_killed_worker_is_restarted_and_its_jobs_run_again() {
+    let home = WorkingHome::new();
+    let sweep = Background::start(home.call(["run", "--each", "-j", "2", WAITING, ":::", "a", "b"]));
+    wait_until("the jobs run", || states(&home) == [StateName::Processing; 2]);
+    let worker = home.workers().pop().expect("a worker");
+    let pid = i32::try_from(worker.pid).ok().and_then(rustix::process::Pid::from_raw).expect("a pid");
+    rustix::process::kill_process(pid, Signal::KILL).expect("it is killed");
+    wait_until("the jobs run again", || home.jobs().iter().all(|job| job.life.attempts == 2));
+    home.go();
+    let (status, lines) = sweep.end();
+    assert!(status.success(), "{lines:?}");
+    home.wait_until_deserted();
+}
+
+#[test]
+fn a_paused_queue_is_reported() {
+    let home = WorkingHome::new();
+    home.run(["queue", "pause", "slow", "-q"]).ok();
+    let sweep = Background::start(home.call(["run", "--each", "--queue", "slow", "true", ":::", "a", "b"]));
+    let note = sweep.says();
+    assert!(note.starts_with("queue slow was paused by "), "{note}");
+    assert!(note.contains("`queuectl queue resume slow` resumes it"), "{note}");
+    home.run(["queue", "resume", "slow", "-q"]).ok();
+    let (status, lines) = sweep.end();
+    assert!(status.success(), "{lines:?}");
+    home.wait_until_deserted();
+}
+
+#[test]
 fn a_terminal_shows_a_bar_and_a_summary() {
     let home = WorkingHome::new();
     let args = ["run", "--color", "never", "--each", "-j", "2", "--batch", "sweep", "echo", ":::", "a", "b"];
@@ -150,8 +181,25 @@ fn a_terminal_shows_a_bar_and_a_summary() {
 fn ctrl_c_asks_and_can_cancel_the_remaining_jobs() {
     let home = WorkingHome::new();
     let args = ["run", "--color", "never", "--each", "-j", "1", WAITING, ":::", "a", "b"];
-    let mut terminal = Terminal::start(home.call(args).interruptible().into_command(), 100, 30);
-    wait_until("the first job runs", || states(&home).contains(&StateName::Processing));
+    cancel_by_ctrl_c(&home, home.call(args).interruptible().into_command());
+}
+
+#[test]
+fn ctrl_c_asks_also_if_the_items_come_from_standard_input() {
+    let home = WorkingHome::new();
+    home.file("list", "a\nb\n");
+    let args = ["run", "--color", "never", "--each", "-", "-j", "1", WAITING];
+    let call = home.call(args).interruptible().into_command();
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.args(["-c", "exec \"$0\" \"$@\" < list"]).arg(call.get_program()).args(call.get_args());
+    shell.current_dir(home.folder());
+    cancel_by_ctrl_c(&home, shell);
+}
+
+fn cancel_by_ctrl_c(home: &WorkingHome, command: std::process::Command) {
+    let states = || states(home);
+    let mut terminal = Terminal::start(command, 100, 30);
+    wait_until("the first job runs", || states().contains(&StateName::Processing));
     terminal.wait_until(|screen| screen.contains("0 of 2"));
     terminal.signal(Signal::INT);
     terminal.wait_until(|screen| {
@@ -161,6 +209,6 @@ fn ctrl_c_asks_and_can_cancel_the_remaining_jobs() {
     let seen = terminal.end();
     assert!(seen.screen.ends_with("the remaining jobs are cancelled\n"), "{}", seen.screen);
     assert_eq!(seen.status.signal(), Some(Signal::INT.as_raw()));
-    assert_eq!(states(&home), [StateName::Cancelled; 2]);
+    assert_eq!(states(), [StateName::Cancelled; 2]);
     home.wait_until_deserted();
 }

@@ -13,6 +13,7 @@ use crate::flags::caller::CallerFlags;
 use crate::flags::each::{EachFlags, EachSource};
 use crate::flags::job::JobFlags;
 use crate::verbs::jobs::autostart::autostart;
+use crate::verbs::jobs::ignored_input;
 use crate::verbs::jobs::start_hints::hint_not_starting;
 use crate::verbs::jobs::typed_command::{
     HOW_TO_QUOTE_JSON, bad_json, begins_json, given_command, looks_like_split_json,
@@ -78,6 +79,15 @@ enum Input {
 }
 
 impl Input {
+    /// Whether standard input contains the jobs, or the lines to make them from.
+    fn is_stdin(&self) -> bool {
+        match self {
+            Self::Stream => true,
+            Self::Each(source, _) => source.is_stdin(),
+            Self::One(_) | Self::Batch(_) | Self::File(_) => false,
+        }
+    }
+
     /// The queue given for one job, or for every line.
     fn queue(&self) -> Option<QueueName> {
         match self {
@@ -101,6 +111,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
         caller_flags.refuse_stdin()?;
     }
     let caller = Caller { batch, ..caller_flags.caller()? };
+    let reads_stdin = caller_flags.passes_input() || input.is_stdin();
     let store = context.store_or_new()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;
     let queue = input.queue().filter(|_| !context.quiet);
@@ -129,6 +140,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     };
     if queues.is_empty() {
         return Ok(());
+    }
+    if !reads_stdin {
+        ignored_input::warn(context)?;
     }
     start.map_or(Ok(()), |start| start.confirm(context))?;
     if enqueuer.settings().autostart {

@@ -1,7 +1,6 @@
 //! `queuectl run`: its arguments. Its behaviour is in `follow`.
 
 mod follow;
-mod ignored_input;
 mod question;
 mod sweep;
 pub(crate) mod terminal;
@@ -16,6 +15,7 @@ use crate::flags::caller::CallerFlags;
 use crate::flags::each::EachFlags;
 use crate::flags::job::JobFlags;
 use crate::slot_loan::SlotLoan;
+use crate::verbs::jobs::ignored_input;
 use crate::verbs::jobs::typed_command::one_command;
 use crate::verbs::workers::worker::ForeignHome;
 use domain::job::spec::JobSpec;
@@ -46,9 +46,8 @@ use sys::signal;
 /// the command's output and errors are printed.
 ///
 /// With --each, there is one job for each line or argument, and a pool of -j slots runs them until the last has finished; other
-/// running workers help. The output of each job is shown when it ends. The exit code is 0 if all jobs completed, else the
-/// number of failed jobs; 101 means more than 100. The jobs are in the queue like any other: if this process is killed, they
-/// still run.
+/// running workers help. The output of each job is shown when it ends. The exit code is 0 if all jobs completed, else 1.
+/// The jobs are in the queue like any other: if this process is killed, they still run.
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("max_retries", |flag| flag.help("Retries after the first attempt; --max-attempts counts that one, too [default: 0]")))]
 #[command(mut_arg("if_absent", |flag| flag.help("If a job with this id exists, follow it instead of failing")))]
@@ -81,7 +80,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.each.is_given() {
         return sweep::run(args, context);
     }
-    let caller = args.caller.caller()?;
+    let (caller, passes_input) = (args.caller.caller()?, args.caller.passes_input());
     let request = resolve(context, args)?;
     let store = context.store_or_new()?;
     let inside = CallingJob::find(store)?;
@@ -101,7 +100,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     start.map_or(Ok(()), |start| start.confirm(context))?;
     let loan = |inside| SlotLoan::new(context, store, inside, [answer.id().clone()]);
     let loan = inside.map(loan).transpose()?;
-    let warned = ignored_input::warn(context)?;
+    let warned = passes_input || ignored_input::warn(context)?;
     let ended = Run::new(context, store, &interrupts, answer, loan).and_then(Run::follow);
     signal::end_quietly_on_closed_pipe();
     match ended {

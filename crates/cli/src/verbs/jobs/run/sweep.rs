@@ -11,17 +11,17 @@ use sys::program::ExitCode;
 
 use rustix::process::Signal;
 
-use super::follow::EarlyExit;
-use super::question::{ABOUT_JOBS, Answer, ask};
+use super::follow::{EarlyExit, describe_pause};
+use super::question::{ABOUT_JOBS, Answer, ask, terminal, terminal_beside_input};
 use super::terminal::TerminalOutput;
 use super::{Args, without_retries};
-use crate::confirm::is_interactive;
 use crate::context::{Context, catch};
 use crate::failure::{Exit, Failure};
 use crate::render::text::{jobs, rough_size};
 use crate::slot_loan::SlotLoan;
 use crate::verbs::jobs::batch::BatchProgress;
 use crate::verbs::jobs::enqueue::lines;
+use crate::verbs::jobs::ignored_input;
 use crate::verbs::manage::change::report_and_continue;
 use crate::verbs::workers::worker::start_for_batch;
 use domain::job::Job;
@@ -32,7 +32,6 @@ use ops::OpError;
 use ops::jobs::calling_job::CallingJob;
 use ops::jobs::change::{Verb, change_selected};
 use ops::jobs::enqueue::Enqueuer;
-use ops::jobs::enqueue::each::EachSpec;
 use ops::jobs::enqueue::lines::LineFormat;
 use ops::jobs::logs::follow::{FollowEvent, Follower};
 use ops::jobs::logs::{Chunk, Piece};
@@ -49,8 +48,6 @@ const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often to check that the pool is there.
 const POOL_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The exit code for more failed jobs than an exit code can count, as GNU parallel has it.
-const MANY_FAILED: u8 = 101;
 /// How often the output of a finished job is asked for without an answer.
 const MAX_EMPTY_POLLS: u32 = 20;
 /// At most this many jobs are compared with the job that this process runs in.
@@ -79,7 +76,7 @@ pub(super) struct SweepFlags {
 pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     args.caller.refuse_stdin()?;
     let Args { words, each, sweep, flags, caller, .. } = args;
-    let is_dry_run = each.dry_run;
+    let (is_dry_run, start) = (each.dry_run, flags.start_time());
     let (source, mut each) = each.resolve(context, flags, words)?;
     if is_dry_run {
         lines::preview(context, &source, LineFormat::Each(&each))?;
@@ -87,9 +84,11 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     each.request = without_retries(each.request);
     let store = context.store_or_new()?;
+    let queue = each.request.queue.clone().unwrap_or_else(QueueName::default_queue);
     let inside = CallingJob::find(store)?;
     if let Some(inside) = &inside {
-        check_inside(inside, store, &each)?;
+        inside.check_may_wait_in(store, &queue)?;
+        inside.check_may_wait_for(store, each.request.depends_on.iter().cloned())?;
     }
     let batch = new_batch(store, sweep.batch)?;
     let caller = ops::jobs::enqueue::Caller { batch: Some(batch.clone()), ..caller.caller()? };
@@ -98,6 +97,10 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     signal::survive_closed_pipe();
     let mut enqueuer = Enqueuer::new(store, caller)?;
     let ids = lines::store_each(context, &mut enqueuer, &source, LineFormat::Each(&each))?;
+    start.map_or(Ok(()), |start| start.confirm(context))?;
+    if !source.is_stdin() {
+        ignored_input::warn(context)?;
+    }
     let awaited: Vec<JobId> = ids.iter().take(MAX_AWAITED_CHECKED).cloned().collect();
     // Marks the enclosing job as waiting. It lends no slot: the pool has its own.
     let _loan = inside.map(|inside| SlotLoan::new(context, store, inside, awaited)).transpose()?;
@@ -111,10 +114,13 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         total: ids.len() as u64,
         unfinished: ids.into(),
         batch,
+        queue,
         concurrency: sweep.concurrency.unwrap_or(Concurrency::Auto),
         halt_on_failure: sweep.halt_on_failure,
+        reads_stdin: source.is_stdin(),
         failed: 0,
         end: SweepEnd::All,
+        pause_reported: false,
         next_pool_check: Instant::now(),
     }
     .follow();
@@ -124,13 +130,6 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         Err(EarlyExit::Failed(failure)) => Err(failure),
         Err(EarlyExit::Signal(signal)) => interrupts.end_by(signal),
     }
-}
-
-/// Refuses to wait, inside a job, for jobs that could never run.
-fn check_inside(inside: &CallingJob, store: &dyn Store, each: &EachSpec) -> Result<(), Failure> {
-    let queue = each.request.queue.clone().unwrap_or_else(QueueName::default_queue);
-    inside.check_may_wait_in(store, &queue)?;
-    Ok(inside.check_may_wait_for(store, each.request.depends_on.iter().cloned())?)
 }
 
 /// The name of a batch that does not exist yet: its counts are the result of the sweep.
@@ -163,8 +162,11 @@ struct Sweep<'a> {
     interrupts: &'a Interrupts,
     home: PathBuf,
     batch: BatchName,
+    queue: QueueName,
     concurrency: Concurrency,
     halt_on_failure: bool,
+    /// The items came from standard input.
+    reads_stdin: bool,
     total: u64,
     /// In the order of enqueuing, in which most of them end.
     unfinished: VecDeque<JobId>,
@@ -172,6 +174,7 @@ struct Sweep<'a> {
     end: SweepEnd,
     terminal: TerminalOutput<'a>,
     progress: BatchProgress<'a>,
+    pause_reported: bool,
     next_pool_check: Instant,
 }
 
@@ -191,8 +194,8 @@ impl Sweep<'_> {
                 known = batch;
                 continue;
             }
-            self.ensure_pool()?;
             if let Some(batch) = &known {
+                self.ensure_pool(batch)?;
                 self.progress.draw(batch)?;
             }
             if let Some(signal) = self.interrupts.sleep(poll.pause()) {
@@ -269,12 +272,17 @@ impl Sweep<'_> {
         }
         self.failed += 1;
         if let Some(job) = job {
+            if state == Some(StateName::Dead) {
+                // The caller learns of it now, so it is no news for `status`. If it cannot be noted, it stays news.
+                let _ = self.store.mark_reported(&job.id, job.life.attempts);
+            }
             let why = job.latest.error.as_deref().unwrap_or(job.life.state.name().name());
             self.progress.clear();
             self.terminal.note_on_terminal(&format!("job {} failed: {why} ({})", job.handle(), job.command));
         }
         if self.halt_on_failure && self.end == SweepEnd::All {
             self.end = SweepEnd::Halted;
+            self.terminal.note_on_terminal("cancelling the other jobs (--halt-on-failure)");
             self.cancel_rest()?;
         }
         Ok(())
@@ -317,8 +325,8 @@ impl Sweep<'_> {
         self.terminal.break_line();
     }
 
-    /// Starts the pool, also again if it has ended before the jobs.
-    fn ensure_pool(&mut self) -> Result<(), EarlyExit> {
+    /// Starts the pool, also again if it has ended before the jobs. Says so if the queue is paused.
+    fn ensure_pool(&mut self, batch: &Batch) -> Result<(), EarlyExit> {
         let now = Instant::now();
         if now < self.next_pool_check {
             return Ok(());
@@ -332,19 +340,35 @@ impl Sweep<'_> {
             start_for_batch(self.context, &self.batch, self.concurrency)
                 .map_err(|failure| failure.with_hint(self.reattach_hint()))?;
         }
+        if !self.pause_reported
+            && batch.counts.get(&StateName::Processing).is_none_or(|running| *running == 0)
+            && let Some(pause) = self.store.pause_of(&self.queue)?
+        {
+            self.pause_reported = true;
+            self.progress.clear();
+            let queue = &self.queue;
+            self.terminal.note(&format!(
+                "{}, so its jobs wait; `queuectl queue resume {queue}` resumes it",
+                describe_pause(queue, &pause)
+            ));
+        }
         Ok(())
     }
 
     /// Ctrl-C on a terminal asks what to do. Otherwise a signal ends this process and not the jobs.
     fn handle_signal(&mut self, signal: Signal) -> Result<(), EarlyExit> {
         self.progress.clear();
-        if signal != Signal::INT || self.end == SweepEnd::Cancelled || !is_interactive() {
+        if signal != Signal::INT || self.end == SweepEnd::Cancelled {
             return self.detach(signal);
         }
+        let keyboard = if self.reads_stdin { terminal_beside_input() } else { terminal() };
+        let Some(keyboard) = keyboard else {
+            return self.detach(signal);
+        };
         self.terminal.begin_question();
         let (store, name) = (self.store, &self.batch);
         let is_over = || Ok(store.batch(name)?.is_none_or(|batch| batch.finished_at.is_some()));
-        match ask(self.context, self.interrupts, ABOUT_JOBS, is_over)? {
+        match ask(self.context, self.interrupts, &keyboard, ABOUT_JOBS, is_over)? {
             Answer::KeepWaiting => Ok(()),
             Answer::Detach(signal) => self.detach(signal),
             Answer::Cancel => {
@@ -393,7 +417,6 @@ impl Sweep<'_> {
         }
         let error =
             OpError::UnsuccessfulBatch { name: self.batch.clone(), count: self.failed, of: self.total };
-        report_and_continue(self.context, &error.into());
-        Ok(ExitCode::from(u8::try_from(self.failed).map_or(MANY_FAILED, |failed| failed.min(MANY_FAILED))))
+        Ok(report_and_continue(self.context, &error.into()).into())
     }
 }
