@@ -291,8 +291,8 @@ fn concurrency(key: SettingKey, value: &str) -> Result<Concurrency, SettingError
 
 fn switch(key: SettingKey, value: &str) -> Result<bool, SettingError> {
     match value {
-        "on" => Ok(true),
-        "off" | "none" | "never" => Ok(false),
+        "on" | "true" | "yes" => Ok(true),
+        "off" | "false" | "no" | "none" | "never" => Ok(false),
         _ => Err(SettingError::NotAChoice { key, value: value.to_owned(), choices: "on or off" }),
     }
 }
@@ -468,7 +468,7 @@ mod tests {
             (SettingKey::Concurrency, "0"),
             (SettingKey::Concurrency, "100000"),
             (SettingKey::Concurrency, "all"),
-            (SettingKey::Autostart, "yes"),
+            (SettingKey::Autostart, "maybe"),
             (SettingKey::AutostartIdle, "never"),
             (SettingKey::Lease, "10s"),
             (SettingKey::HeartbeatInterval, "11s"),

@@ -48,6 +48,42 @@ fn concurrent_calls_start_one_pool() {
 }
 
 #[test]
+fn a_pool_that_was_killed_is_replaced_by_the_next_call() {
+    let home = autostarting("1h");
+    home.run(["enqueue", "-q", "--id", "a", "--", "true"]).ok();
+    home.wait_for_state("a", "completed");
+    let worker = home.workers().pop().expect("a worker");
+    for pid in [worker.supervisor_pid.expect("a supervisor"), worker.pid] {
+        let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).expect("a pid");
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+    wait_until("the worker is dead", || home.workers().iter().all(|other| other.id != worker.id));
+    home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok().says_nothing();
+    home.wait_for_state("b", "completed");
+    assert_eq!(home.workers().len(), 1);
+}
+
+#[test]
+fn retry_starts_a_pool_too() {
+    let home = WorkingHome::new();
+    let _ = home.run(["run", "--id", "a", "test -e go"]);
+    assert_eq!(home.show("a")["state"], "dead");
+    home.wait_until_deserted();
+    home.run(["config", "set", "autostart", "true", "-q"]).ok();
+    home.run(["config", "set", "autostart-idle", "0s", "-q"]).ok();
+    home.run(["retry", "nosuch"]).fails(3);
+    home.run(["retry", "a", "--dry-run"]).ok();
+    assert!(home.workers().is_empty());
+    home.go();
+    home.run(["dlq", "retry", "a", "-q"]).ok().says_nothing();
+    home.wait_for_state("a", "completed");
+    home.wait_until_deserted();
+    home.run(["retry", "a", "-q"]).ok().says_nothing();
+    home.wait_for_state("a", "completed");
+    home.wait_until_deserted();
+}
+
+#[test]
 fn a_pool_waits_for_a_job_whose_time_has_not_come() {
     let home = autostarting("0s");
     home.run(["enqueue", "-q", "--id", "later", "--delay", "3s", "--", "true"]).ok();

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::cli::harness::Home;
-use crate::cli::harness::working_home::WorkingHome;
+use crate::cli::harness::working_home::{WorkingHome, wait_until};
 
 /// The most that is kept.
 const LIMIT: usize = 16 << 20;
@@ -33,6 +33,37 @@ fn every_attempt_gets_it_from_the_beginning_and_so_does_a_retry() {
     home.run(["edit", "a", "--priority", "3", "-q"]).ok();
     home.run(["worker", "run", "--until-empty", "-q"]).ok();
     home.run(["logs", "a", "--attempt", "3"]).ok().prints("input\n");
+}
+
+#[test]
+fn an_attempt_after_a_killed_worker_gets_it_too() {
+    let home = WorkingHome::new();
+    let line = "cat; until [ -e go ]; do sleep 0.02; done";
+    home.call(["enqueue", "-q", "--stdin", "--id", "a", line]).with_stdin("input\n").run().ok();
+    home.run(["worker", "start", "-q"]).ok();
+    home.wait_for_state("a", "processing");
+    let worker = home.workers().pop().expect("a worker");
+    let pid = i32::try_from(worker.pid).ok().and_then(rustix::process::Pid::from_raw).expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is killed");
+    wait_until("it runs again", || home.show("a")["attempts"] == 2);
+    home.go();
+    home.wait_for_state("a", "completed");
+    home.run(["logs", "a", "--attempt", "2"]).ok().prints("input\n");
+}
+
+#[test]
+fn it_is_kept_as_long_as_the_job_although_the_output_is_deleted() {
+    let home = WorkingHome::new();
+    home.call(["enqueue", "-q", "--stdin", "--id", "a", "cat"]).with_stdin("input\n").run().ok();
+    home.run(["worker", "run", "--until-empty", "-q"]).ok();
+    home.run(["config", "set", "retain-logs", "0s", "-q"]).ok();
+    home.run(["prune", "-q"]).ok();
+    assert_eq!(home.run(["logs", "a"]).stdout, "", "the output is deleted");
+    home.run(["doctor", "--full"]).ok();
+    home.run(["config", "unset", "retain-logs", "-q"]).ok();
+    home.run(["retry", "a", "-q"]).ok();
+    home.run(["worker", "run", "--until-empty", "-q"]).ok();
+    home.run(["logs", "a"]).ok().prints("input\n");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Starts a worker pool for jobs that were just enqueued, if the setting `autostart` is on and no worker serves them.
+//! Starts a worker pool for jobs that were just enqueued or retried, if the setting `autostart` is on and no worker serves
+//! them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +11,8 @@ use domain::values::name::QueueName;
 use ops::jobs::calling_job::CallingJob;
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::live::live_workers;
-use store::{Store, WorkerState};
+use store::settings::in_force;
+use store::{JobFilter, Page, Phase, Store, WorkerState};
 use sys::fs::lock::TimedLock;
 use sys::fs::owner_only;
 
@@ -30,6 +32,16 @@ pub(crate) fn autostart(
         Err(failure) => context
             .hint(&format!("no worker could be started ({}); {HOW_TO_START_A_WORKER}", failure.message())),
     }
+}
+
+/// As [`autostart`], for jobs of any queue that became ready again.
+pub(crate) fn autostart_retried(context: &Context) -> Result<(), Failure> {
+    let store = context.store()?;
+    let one = Page { limit: 1, after: None };
+    if !in_force(store)?.autostart || store.list(&JobFilter::in_phase(Phase::Ready), &one)?.is_empty() {
+        return Ok(());
+    }
+    autostart(context, store, &BTreeSet::new())
 }
 
 fn start_if_missing(
@@ -53,9 +65,10 @@ fn start_if_missing(
     start_until_idle(context)
 }
 
-/// Whether running workers take the jobs of all these queues. One that has said that it ends takes no more.
+/// Whether a worker is running, and workers take the jobs of all these queues. One that has said that it ends takes no more.
 fn are_served(store: &dyn Store, queues: &BTreeSet<QueueName>) -> Result<bool, Failure> {
     let mut workers = live_workers(store)?;
-    workers.retain(|worker| worker.state == WorkerState::Running);
-    Ok(queues.iter().all(|queue| workers.iter().any(|worker| worker.served.has_queue(queue))))
+    workers.retain(|worker| worker.state == WorkerState::Running && worker.served.takes_new_jobs());
+    Ok(!workers.is_empty()
+        && queues.iter().all(|queue| workers.iter().any(|worker| worker.served.has_queue(queue))))
 }

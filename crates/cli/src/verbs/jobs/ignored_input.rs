@@ -15,7 +15,7 @@ use rustix::io::ioctl_fionread;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use sys::process::parent_reads;
+use sys::process::is_input_of_shell;
 
 /// Prints the warning if it is due; returns whether it was.
 pub(crate) fn warn(context: &Context) -> Result<bool, Failure> {
@@ -33,7 +33,7 @@ fn has_unread_input(input: impl AsFd) -> bool {
     };
     match FileType::from_raw_mode(status.st_mode) {
         FileType::Fifo | FileType::Socket => {
-            ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0) && !parent_reads(&input)
+            ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0) && !is_input_of_shell(&input)
         }
         FileType::RegularFile => status.st_size > 0 && position(&input) == Some(0),
         FileType::Directory
