@@ -92,7 +92,12 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
         };
         suggest::instead_of_value(named(ContextKind::InvalidValue)?, known)
     };
-    let is_each = || named(ContextKind::InvalidArg).is_some_and(|flag| flag.starts_with("--each "));
+    let is_each = || match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => flag.starts_with("--each "),
+        // A flag that needs `--each`.
+        Some(ContextValue::Strings(missing)) => missing.iter().any(|flag| flag.starts_with("--each ")),
+        _ => false,
+    };
     let hint = hint.or_else(value).or_else(|| is_each().then(|| HOW_TO_WRITE_EACH.to_owned()));
     let failure = Failure::from_usage(error);
     hint.map_or(failure.clone(), |hint| failure.with_hint(hint))

@@ -63,6 +63,20 @@ fn items_come_from_a_file_or_from_standard_input() {
 }
 
 #[test]
+fn flags_and_arguments_without_each_are_explained() {
+    let home = WorkingHome::new();
+    let how = "`--each COMMAND {} ::: A B C`";
+    home.run(["run", "-j", "4", "echo", "a"]).fails(2).says("--each <FILE>").says(how);
+    home.run(["run", "gzip {}", ":::", "a"]).fails(2).says("use --each before the command");
+    home.run(["enqueue", "--each", "-j", "4", "echo", ":::", "a"]).fails(2).says("`queuectl run --each`");
+    home.run(["run", "--each", "--jobs", "4", "echo", ":::", "a"]).fails(2).says("use --concurrency, or -j");
+    assert!(home.is_empty());
+    home.run(["run", "echo", ":::", "a"]).ok().prints("::: a\n").says("add --each before the command");
+    home.run(["run", "--", "echo", "parallel", ":::", "a"]).ok().says_nothing();
+    home.wait_until_deserted();
+}
+
+#[test]
 fn the_exit_code_is_1_if_a_job_failed() {
     let home = WorkingHome::new();
     let ran =
