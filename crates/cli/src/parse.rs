@@ -15,6 +15,7 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use self::command_words::takes_next_word;
 use super::failure::Failure;
+use super::flags::each::HOW_TO_WRITE_EACH;
 use super::render::help_groups;
 use super::root::{Cli, Global};
 use super::verbs;
@@ -96,7 +97,13 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
         };
         suggest::instead_of_value(named(ContextKind::InvalidValue)?, known)
     };
-    let hint = hint.or_else(value);
+    let is_each = || match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => flag.starts_with("--each "),
+        // A flag that needs `--each`.
+        Some(ContextValue::Strings(missing)) => missing.iter().any(|flag| flag.starts_with("--each ")),
+        _ => false,
+    };
+    let hint = hint.or_else(value).or_else(|| is_each().then(|| HOW_TO_WRITE_EACH.to_owned()));
     let failure = Failure::from_usage(error);
     hint.map_or(failure.clone(), |hint| failure.with_hint(hint))
 }

@@ -46,7 +46,10 @@ fn hint_no_worker(context: &Context, store: &dyn Store, queues: &BTreeSet<QueueN
         return context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"));
     }
     if !any_takes_new_jobs(&workers) {
-        return context.hint(&format!("no worker is running; {HOW_TO_START_A_WORKER}"));
+        return context.hint(&format!(
+            "no worker is running; {HOW_TO_START_A_WORKER}, or let every enqueue do it with `queuectl config set \
+             autostart on`"
+        ));
     }
     for queue in queues.iter().filter(|queue| !is_served(queue, &workers)).take(MAX_HINTS) {
         context.hint(&format!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufReader, Chain, Cursor, Read, Write};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::flags::each::EachSource;
 use crate::render::progress::{Bar, MIN_RATED, rate};
 use crate::render::text::{grouped, jobs, printable};
 use crate::verbs::manage::change::find;
@@ -38,12 +39,20 @@ pub(crate) fn enqueue_file(
 ) -> Result<BTreeSet<QueueName>, Failure> {
     let is_regular = path.metadata().is_ok_and(|meta| meta.is_file());
     if !is_regular {
-        return store_lines(context, enqueuer, unread(open(path)?), form, None);
+        return store_lines(context, enqueuer, unread(open(path)?), form, None, has_more_now);
     }
+    let total = check_file(context, enqueuer, path, form)?;
+    store_lines(context, enqueuer, unread(open(path)?), form, Some(total), has_more_now)
+}
+
+fn check_file(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    path: &Path,
+    form: LineFormat<'_>,
+) -> Result<u64, Failure> {
     let mut bar = Bar::new(context, "checking", None);
-    let total = lines::check(enqueuer, open(path)?, form, |lines| bar.advance(lines))?;
-    drop(bar);
-    store_lines(context, enqueuer, unread(open(path)?), form, Some(total))
+    Ok(lines::check(enqueuer, open(path)?, form, |lines| bar.advance(lines))?)
 }
 
 /// What became of JSON from a file or a stream.
@@ -68,7 +77,8 @@ pub(crate) fn enqueue_json_file(
     let queues = if path.metadata().is_ok_and(|meta| meta.is_file()) {
         enqueue_file(context, enqueuer, path, LineFormat::Json)?
     } else {
-        store_lines(context, enqueuer, Cursor::new(first).chain(source), LineFormat::Json, None)?
+        let source = Cursor::new(first).chain(source);
+        store_lines(context, enqueuer, source, LineFormat::Json, None, has_more_now)?
     };
     Ok(JsonInput::Lines(queues))
 }
@@ -83,7 +93,7 @@ pub(crate) fn enqueue_json_stream(
         Beginning::Document(jobs) => Ok(JsonInput::Document(jobs)),
         Beginning::Lines(first) => {
             let source = Cursor::new(first).chain(source);
-            store_lines(context, enqueuer, source, LineFormat::Json, None).map(JsonInput::Lines)
+            store_lines(context, enqueuer, source, LineFormat::Json, None, has_more_now).map(JsonInput::Lines)
         }
     }
 }
@@ -94,24 +104,72 @@ pub(crate) fn enqueue_stream(
     enqueuer: &mut Enqueuer<'_>,
     form: LineFormat<'_>,
 ) -> Result<BTreeSet<QueueName>, Failure> {
-    store_lines(context, enqueuer, unread(buffered(io::stdin())), form, None)
+    store_lines(context, enqueuer, unread(buffered(io::stdin())), form, None, has_more_now)
+}
+
+/// As [`enqueue_file`], for the items of `--each`.
+pub(crate) fn enqueue_each(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    source: &EachSource,
+    form: LineFormat<'_>,
+) -> Result<BTreeSet<QueueName>, Failure> {
+    match source {
+        EachSource::File(path) => enqueue_file(context, enqueuer, path, form),
+        EachSource::Stream => enqueue_stream(context, enqueuer, form),
+        EachSource::Arguments(arguments) => {
+            let total = lines::check(enqueuer, arguments.as_slice(), form, |_| {})?;
+            store_lines(context, enqueuer, arguments.as_slice(), form, Some(total), |_| true)
+        }
+    }
+}
+
+/// Stores the items of `--each` without printing anything, and returns the jobs that were created.
+pub(crate) fn store_each(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    source: &EachSource,
+    form: LineFormat<'_>,
+) -> Result<Vec<JobId>, Failure> {
+    let mut ids = Vec::new();
+    let mut bar = Bar::new(context, "enqueuing", None);
+    let on_stored = |answers: &[EnqueueResult]| {
+        bar.advance(answers.len() as u64);
+        ids.extend(answers.iter().filter(|answer| answer.is_created()).map(|answer| answer.id().clone()));
+    };
+    match source {
+        EachSource::File(path) => {
+            if path.metadata().is_ok_and(|meta| meta.is_file()) {
+                check_file(context, enqueuer, path, form)?;
+            }
+            lines::store(enqueuer, open(path)?, form, |_| true, on_stored)?;
+        }
+        EachSource::Stream => {
+            lines::store(enqueuer, buffered(io::stdin()), form, |_| true, on_stored)?;
+        }
+        EachSource::Arguments(arguments) => {
+            lines::check(enqueuer, arguments.as_slice(), form, |_| {})?;
+            lines::store(enqueuer, arguments.as_slice(), form, |_| true, on_stored)?;
+        }
+    }
+    Ok(ids)
 }
 
 /// At most this many commands are shown by `--dry-run`.
 const MAX_PREVIEW_COMMANDS: usize = 10;
 
 /// Shows what would be enqueued, and stores nothing.
-pub(crate) fn preview(context: &Context, path: &Path, form: LineFormat<'_>) -> Result<(), Failure> {
+pub(crate) fn preview(context: &Context, source: &EachSource, form: LineFormat<'_>) -> Result<(), Failure> {
     let mut commands = Vec::new();
     let collect = |command: &str| {
         if context.json || commands.len() < MAX_PREVIEW_COMMANDS {
             commands.push(command.to_owned());
         }
     };
-    let count = if path.as_os_str() == "-" {
-        lines::dry_run(buffered(io::stdin()), form, collect)?
-    } else {
-        lines::dry_run(open(path)?, form, collect)?
+    let count = match source {
+        EachSource::File(path) => lines::dry_run(open(path)?, form, collect)?,
+        EachSource::Stream => lines::dry_run(buffered(io::stdin()), form, collect)?,
+        EachSource::Arguments(arguments) => lines::dry_run(arguments.as_slice(), form, collect)?,
     };
     context.print(&serde_json::json!({ "count": count, "commands": commands }), |out| {
         writeln!(out, "Would enqueue {}{}", jobs(count), if count > 0 { ":" } else { "" })?;
@@ -141,12 +199,13 @@ fn unread<R: Read>(source: BufReader<R>) -> Source<R> {
     Cursor::new(Vec::new()).chain(source)
 }
 
-fn store_lines<R: Read + AsFd>(
+fn store_lines<R: BufRead>(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
-    source: Source<R>,
+    source: R,
     form: LineFormat<'_>,
     total: Option<u64>,
+    has_more_now: impl Fn(&R) -> bool,
 ) -> Result<BTreeSet<QueueName>, Failure> {
     let began = Instant::now();
     let mut storing = StoreProgress {

@@ -6,9 +6,8 @@ use sys::program::ExitCode;
 
 use rustix::process::Signal;
 
-use super::question::{Answer, ask};
+use super::question::{ABOUT_JOB, Answer, ask, terminal};
 use super::terminal::TerminalOutput;
-use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::render::text::{jobs, rough, rough_size};
@@ -20,7 +19,7 @@ use domain::explain::wait_reason::WaitReason;
 use domain::job::Job;
 use domain::job::error_line::reports_exceeded_limit;
 use domain::job::life::StateName;
-use domain::values::name::JobId;
+use domain::values::name::{JobId, QueueName};
 use ops::OpError;
 use ops::jobs::change::{Verb, change_ids};
 use ops::jobs::logs::follow::{FollowEvent, Follower};
@@ -255,7 +254,7 @@ impl<'a> Run<'a> {
             return Ok(());
         };
         if let (Some(WaitReason::PausedQueue(_, pause)), false) = (&waiting.reason, self.pause_reported) {
-            let why = pause_of(job, pause);
+            let why = describe_pause(&job.queue, pause);
             self.terminal.note(&format!("{why}, so the job waits; {}", self.reattach_hint()));
             self.pause_reported = true;
         }
@@ -280,13 +279,16 @@ impl<'a> Run<'a> {
 
     /// Ctrl-C on a terminal asks what to do. Otherwise a signal ends this process and not the job.
     fn handle_signal(&mut self, signal: Signal) -> Result<(), EarlyExit> {
-        if signal != Signal::INT || self.cancel_requested || !is_interactive() {
+        if signal != Signal::INT || self.cancel_requested {
             return self.detach(signal);
         }
+        let Some(keyboard) = terminal() else {
+            return self.detach(signal);
+        };
         self.terminal.begin_question();
         let (store, id) = (self.store, &self.id);
         let is_over = || Ok(find(store, id)?.life.state.name().is_finished());
-        match ask(self.context, self.interrupts, is_over)? {
+        match ask(self.context, self.interrupts, &keyboard, ABOUT_JOB, is_over)? {
             Answer::KeepWaiting => Ok(()),
             Answer::Detach(signal) => self.detach(signal),
             Answer::Cancel => {
@@ -316,7 +318,7 @@ fn reattach_hint_for(id: &JobId) -> String {
     format!("`queuectl logs -f {id}` follows the job, `queuectl wait {id}` waits for it")
 }
 
-fn pause_of(job: &Job, pause: &Pause) -> String {
+pub(super) fn describe_pause(queue: &QueueName, pause: &Pause) -> String {
     let reason = pause.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    format!("queue {} was paused by {}{reason}", job.queue, pause.by)
+    format!("queue {queue} was paused by {}{reason}", pause.by)
 }

@@ -1,18 +1,22 @@
 //! Asks what to do with the job when the user presses Ctrl-C.
 
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::Signal;
-use rustix::stdio::stdin;
-use rustix::termios::{QueueSelector, tcflush};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::process::{Signal, getpgrp};
+use rustix::termios::{QueueSelector, tcflush, tcgetpgrp};
 
+use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::failure::Failure;
 use sys::signal::interrupts::{Interrupts, timespec};
 
-const QUESTION: &str = "[c]ancel the job, [d]etach and let it run, or keep [w]aiting? [d] ";
+pub(super) const ABOUT_JOB: &str = "[c]ancel the job, [d]etach and let it run, or keep [w]aiting? [d] ";
+pub(super) const ABOUT_JOBS: &str =
+    "[c]ancel the remaining jobs, [d]etach and let them run, or keep [w]aiting? [d] ";
 /// How often to check whether the job has ended meanwhile.
 const JOB_POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A longer line is not an answer.
@@ -26,19 +30,37 @@ pub(super) enum Answer {
     KeepWaiting,
 }
 
-/// Asks until the user answers or the job `is_over`. A second Ctrl-C detaches, and so does the end of input.
+/// The terminal of a person who can read a question and answer it.
+pub(super) fn terminal() -> Option<OwnedFd> {
+    is_interactive().then(|| io::stdin().as_fd().try_clone_to_owned().ok()).flatten()
+}
+
+/// As [`terminal`], if standard input is a pipe with other data: `ls | queuectl run --each - gzip`. This is the terminal of
+/// standard error, which shells open for reading, too.
+pub(super) fn terminal_beside_input() -> Option<OwnedFd> {
+    let output = io::stderr();
+    let is_readable = fcntl_getfl(&output).is_ok_and(|flags| !flags.contains(OFlags::WRONLY));
+    // In the background, reading would stop this process.
+    let is_background = tcgetpgrp(&output).is_ok_and(|group| group != getpgrp());
+    let is_ours = output.is_terminal() && is_readable && !is_background;
+    is_ours.then(|| output.as_fd().try_clone_to_owned().ok()).flatten()
+}
+
+/// Asks until the user answers or what the question is about `is_over`. A second Ctrl-C detaches, and so does the end of input.
 pub(super) fn ask(
     context: &Context,
     interrupts: &Interrupts,
+    terminal: &OwnedFd,
+    question: &str,
     mut is_over: impl FnMut() -> Result<bool, Failure>,
 ) -> Result<Answer, Failure> {
     // Discard what was typed before the question.
-    let _ = tcflush(stdin(), QueueSelector::IFlush);
+    let _ = tcflush(terminal, QueueSelector::IFlush);
     loop {
-        write!(context.notes(), "{QUESTION}")?;
+        write!(context.notes(), "{question}")?;
         let mut typed = Vec::new();
         while !typed.ends_with(b"\n") && typed.len() < MAX_ANSWER_BYTES {
-            match read_input(interrupts, &mut typed) {
+            match read_input(interrupts, terminal, &mut typed) {
                 TerminalInput::Signal(signal) => return end_line(context, Answer::Detach(signal)),
                 TerminalInput::End => return end_line(context, Answer::Detach(Signal::INT)),
                 TerminalInput::Nothing if is_over()? => return end_line(context, Answer::KeepWaiting),
@@ -59,9 +81,8 @@ enum TerminalInput {
     Signal(Signal),
 }
 
-fn read_input(interrupts: &Interrupts, typed: &mut Vec<u8>) -> TerminalInput {
-    let terminal = stdin();
-    let mut watched = [PollFd::new(&terminal, PollFlags::IN), PollFd::new(interrupts, PollFlags::IN)];
+fn read_input(interrupts: &Interrupts, terminal: &OwnedFd, typed: &mut Vec<u8>) -> TerminalInput {
+    let mut watched = [PollFd::new(terminal, PollFlags::IN), PollFd::new(interrupts, PollFlags::IN)];
     // Signals and input are checked below, even if polling failed.
     let _ = poll(&mut watched, Some(&timespec(JOB_POLL_INTERVAL)));
     if let Some(signal) = interrupts.take() {

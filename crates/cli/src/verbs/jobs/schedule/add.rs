@@ -63,7 +63,7 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         policy: args.when.policy(None)?,
         job: job(context, &mut args)?,
     };
-    let caller = CallerFlags::without_if_absent(args.no_env_capture).caller();
+    let caller = CallerFlags::without_if_absent(args.no_env_capture).caller()?;
     let store = context.store_or_new()?;
     let schedule = add(store, wanted, caller, &user::name())?;
     report_schedule(context, &schedule, "added")?;
