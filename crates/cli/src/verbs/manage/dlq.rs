@@ -182,7 +182,7 @@ fn list_groups(context: &Context, filter: &JobFilter, nothing: &str) -> Result<(
         .print_list::<&CauseGroup, _>(&groups, nothing, |groups| group_table(groups, clock, is_terminal))?;
     match groups.first() {
         Some(group) => context
-            .note(&format!("`queuectl dlq retry --cause {}` runs the jobs of one cause again", group.id)),
+            .note(&format!("`queuectl dlq retry --cause {}` retries the jobs of one cause", group.id)),
         None => Ok(()),
     }
 }
