@@ -183,8 +183,14 @@ fn a_paused_queue_is_reported() {
 #[test]
 fn a_terminal_shows_a_bar_and_a_summary() {
     let home = WorkingHome::new();
-    let args = ["run", "--color", "never", "--each", "-j", "2", "--batch", "sweep", "echo", ":::", "a", "b"];
+    let args =
+        ["run", "--color", "never", "--each", "-j", "1", "--batch", "sweep", "printf {}", ":::", "a", "b"];
     let seen = on_terminal(home.call(args).into_command(), 100, "");
+    assert!(
+        seen.screen.contains("a\n") && seen.screen.contains("b\n"),
+        "each ends its line: {:?}",
+        seen.screen
+    );
     assert_eq!(seen.code, Some(0), "{}", seen.screen);
     assert!(seen.screen.contains("2 jobs in batch sweep (queuectl batch show sweep)\n"), "{}", seen.screen);
     assert!(seen.screen.ends_with("2 jobs completed\n"), "{}", seen.screen);

@@ -265,6 +265,10 @@ impl Sweep<'_> {
 
     /// Counts a job that has ended; `None` if it was removed. Halts the sweep if that was asked for.
     fn note_result(&mut self, job: Option<&Job>) -> Result<(), EarlyExit> {
+        if self.context.shows_progress() {
+            // The bar would overwrite a line without an end.
+            self.break_line();
+        }
         let state = job.map(|job| job.life.state.name());
         let is_ours = self.end != SweepEnd::All && state == Some(StateName::Cancelled);
         if state == Some(StateName::Completed) || is_ours {
