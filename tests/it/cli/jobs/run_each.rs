@@ -63,6 +63,19 @@ fn items_come_from_a_file_or_from_standard_input() {
 }
 
 #[test]
+fn nothing_is_stored_before_all_items_are_read_and_checked() {
+    let home = WorkingHome::new();
+    home.call(["run", "--each", "-", "echo"]).with_stdin(b"a\n\xff\n").run().fails(2).says("line 2");
+    assert!(home.is_empty());
+    let call = home.call(["run", "--each", "-", "echo"]).interruptible();
+    let mut terminal = Terminal::start(call.into_command(), 100, 30);
+    terminal.type_in("a\n");
+    terminal.signal(Signal::INT);
+    assert_eq!(terminal.end().status.signal(), Some(Signal::INT.as_raw()));
+    assert!(home.is_empty());
+}
+
+#[test]
 fn flags_and_arguments_without_each_are_explained() {
     let home = WorkingHome::new();
     let how = "`--each COMMAND {} ::: A B C`";
