@@ -85,7 +85,9 @@ fn flags_and_arguments_without_each_are_explained() {
     home.run(["run", "--each", "--jobs", "4", "echo", ":::", "a"]).fails(2).says("use --concurrency, or -j");
     assert!(home.is_empty());
     home.run(["run", "echo", ":::", "a"]).ok().prints("::: a\n").says("add --each before the command");
-    home.run(["run", "--", "echo", "parallel", ":::", "a"]).ok().says_nothing();
+    for word in ["parallel", "--each"] {
+        home.run(["run", "--", "echo", word, ":::", "a"]).ok().says_nothing();
+    }
     home.wait_until_deserted();
 }
 
