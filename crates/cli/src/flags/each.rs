@@ -34,8 +34,8 @@ pub(crate) struct EachFlags {
 pub(crate) enum EachSource {
     File(PathBuf),
     Stream,
-    /// The arguments, each ended by a NUL.
-    Arguments(Vec<u8>),
+    /// In memory: arguments, each ended by a NUL, or lines that were read already.
+    Memory(Vec<u8>),
 }
 
 impl EachSource {
@@ -81,7 +81,7 @@ impl EachFlags {
             }
             Some(arguments) => {
                 let ended = arguments.into_iter().flat_map(|word| word.into_bytes().into_iter().chain([0]));
-                (EachSource::Arguments(ended.collect()), Items::Arguments)
+                (EachSource::Memory(ended.collect()), Items::Arguments)
             }
             None => {
                 let source = if file == Path::new("-") { EachSource::Stream } else { EachSource::File(file) };

@@ -63,6 +63,19 @@ fn items_come_from_a_file_or_from_standard_input() {
 }
 
 #[test]
+fn nothing_is_stored_before_all_items_are_read_and_checked() {
+    let home = WorkingHome::new();
+    home.call(["run", "--each", "-", "echo"]).with_stdin(b"a\n\xff\n").run().fails(2).says("line 2");
+    assert!(home.is_empty());
+    let call = home.call(["run", "--each", "-", "echo"]).interruptible();
+    let mut terminal = Terminal::start(call.into_command(), 100, 30);
+    terminal.type_in("a\n");
+    terminal.signal(Signal::INT);
+    assert_eq!(terminal.end().status.signal(), Some(Signal::INT.as_raw()));
+    assert!(home.is_empty());
+}
+
+#[test]
 fn flags_and_arguments_without_each_are_explained() {
     let home = WorkingHome::new();
     let how = "`--each COMMAND {} ::: A B C`";
@@ -72,7 +85,9 @@ fn flags_and_arguments_without_each_are_explained() {
     home.run(["run", "--each", "--jobs", "4", "echo", ":::", "a"]).fails(2).says("use --concurrency, or -j");
     assert!(home.is_empty());
     home.run(["run", "echo", ":::", "a"]).ok().prints("::: a\n").says("add --each before the command");
-    home.run(["run", "--", "echo", "parallel", ":::", "a"]).ok().says_nothing();
+    for word in ["parallel", "--each"] {
+        home.run(["run", "--", "echo", word, ":::", "a"]).ok().says_nothing();
+    }
     home.wait_until_deserted();
 }
 
@@ -183,8 +198,14 @@ fn a_paused_queue_is_reported() {
 #[test]
 fn a_terminal_shows_a_bar_and_a_summary() {
     let home = WorkingHome::new();
-    let args = ["run", "--color", "never", "--each", "-j", "2", "--batch", "sweep", "echo", ":::", "a", "b"];
+    let args =
+        ["run", "--color", "never", "--each", "-j", "1", "--batch", "sweep", "printf {}", ":::", "a", "b"];
     let seen = on_terminal(home.call(args).into_command(), 100, "");
+    assert!(
+        seen.screen.contains("a\n") && seen.screen.contains("b\n"),
+        "each ends its line: {:?}",
+        seen.screen
+    );
     assert_eq!(seen.code, Some(0), "{}", seen.screen);
     assert!(seen.screen.contains("2 jobs in batch sweep (queuectl batch show sweep)\n"), "{}", seen.screen);
     assert!(seen.screen.ends_with("2 jobs completed\n"), "{}", seen.screen);

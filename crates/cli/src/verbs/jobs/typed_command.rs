@@ -79,10 +79,11 @@ pub(crate) fn hint_one_word(context: &Context, words: &[String]) -> Result<(), F
     ))
 }
 
-/// Prints a hint if the words look like a sweep without `--each`. GNU parallel itself has the same sign.
+/// Prints a hint if the words look like a sweep without `--each`. The command may also be a sweep itself, or GNU parallel.
 fn hint_arguments(context: &Context, words: &[String]) -> Result<(), Failure> {
     let has_arguments = words.iter().any(|word| word == ARGUMENTS);
-    if !has_arguments || words.iter().any(|word| word.ends_with("parallel")) {
+    let is_sweep = || words.iter().any(|word| word == "--each" || word.ends_with("parallel"));
+    if !has_arguments || is_sweep() {
         return Ok(());
     }
     context.hint("`:::` is an argument of the command; to make a job for each word after it, add --each before the command")

@@ -28,6 +28,8 @@ use ops::json::EnqueuedJson;
 use store::{EnqueueResult, Store};
 
 const READ_BUFFER: usize = 1 << 20;
+/// The most that [`read_stream`] holds in memory.
+const MAX_STREAM_BYTES: u64 = 256 << 20;
 
 /// Checks the whole file, then stores it; returns the queues of jobs that have to run. A file that is not regular cannot
 /// be read twice and is treated as a stream.
@@ -117,14 +119,37 @@ pub(crate) fn enqueue_each(
     match source {
         EachSource::File(path) => enqueue_file(context, enqueuer, path, form),
         EachSource::Stream => enqueue_stream(context, enqueuer, form),
-        EachSource::Arguments(arguments) => {
-            let total = lines::check(enqueuer, arguments.as_slice(), form, |_| {})?;
-            store_lines(context, enqueuer, arguments.as_slice(), form, Some(total), |_| true)
+        EachSource::Memory(items) => {
+            let total = lines::check(enqueuer, items.as_slice(), form, |_| {})?;
+            store_lines(context, enqueuer, items.as_slice(), form, Some(total), |_| true)
         }
     }
 }
 
-/// Stores the items of `--each` without printing anything, and returns the jobs that were created.
+/// The items with a stream read to its end, so that they can be checked before any job is stored.
+pub(crate) fn read_stream(source: EachSource) -> Result<EachSource, Failure> {
+    let items = match source {
+        EachSource::Stream => read_whole(buffered(io::stdin()), Path::new("standard input"))?,
+        EachSource::File(path) if !path.metadata().is_ok_and(|meta| meta.is_file()) => {
+            read_whole(open(&path)?, &path)?
+        }
+        EachSource::File(_) | EachSource::Memory(_) => return Ok(source),
+    };
+    Ok(EachSource::Memory(items))
+}
+
+fn read_whole(source: impl Read, path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut items = Vec::new();
+    let read = source.take(MAX_STREAM_BYTES + 1).read_to_end(&mut items);
+    read.map_err(|source| OpError::CannotRead { path: path.to_owned(), source })?;
+    if items.len() as u64 > MAX_STREAM_BYTES {
+        return Err(Failure::usage("the lines are longer than 256 MiB together")
+            .with_hint("write them to a file: `--each FILE COMMAND {}`"));
+    }
+    Ok(items)
+}
+
+/// Checks the items of `--each`, then stores them without printing anything; returns the jobs that were created.
 pub(crate) fn store_each(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
@@ -132,27 +157,39 @@ pub(crate) fn store_each(
     form: LineFormat<'_>,
 ) -> Result<Vec<JobId>, Failure> {
     let mut ids = Vec::new();
-    let mut bar = Bar::new(context, "enqueuing", None);
-    let on_stored = |answers: &[EnqueueResult]| {
-        bar.advance(answers.len() as u64);
-        ids.extend(answers.iter().filter(|answer| answer.is_created()).map(|answer| answer.id().clone()));
-    };
     match source {
         EachSource::File(path) => {
-            if path.metadata().is_ok_and(|meta| meta.is_file()) {
-                check_file(context, enqueuer, path, form)?;
-            }
-            lines::store(enqueuer, open(path)?, form, |_| true, on_stored)?;
+            check_file(context, enqueuer, path, form)?;
+            store_silently(context, enqueuer, open(path)?, form, &mut ids)?;
         }
-        EachSource::Stream => {
-            lines::store(enqueuer, buffered(io::stdin()), form, |_| true, on_stored)?;
-        }
-        EachSource::Arguments(arguments) => {
-            lines::check(enqueuer, arguments.as_slice(), form, |_| {})?;
-            lines::store(enqueuer, arguments.as_slice(), form, |_| true, on_stored)?;
+        EachSource::Stream => store_silently(context, enqueuer, buffered(io::stdin()), form, &mut ids)?,
+        EachSource::Memory(items) => {
+            lines::check(enqueuer, items.as_slice(), form, |_| {})?;
+            store_silently(context, enqueuer, items.as_slice(), form, &mut ids)?;
         }
     }
     Ok(ids)
+}
+
+fn store_silently(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    source: impl BufRead,
+    form: LineFormat<'_>,
+    ids: &mut Vec<JobId>,
+) -> Result<(), Failure> {
+    let mut bar = Bar::new(context, "enqueuing", None);
+    lines::store(
+        enqueuer,
+        source,
+        form,
+        |_| true,
+        |answers: &[EnqueueResult]| {
+            bar.advance(answers.len() as u64);
+            ids.extend(answers.iter().filter(|answer| answer.is_created()).map(|answer| answer.id().clone()));
+        },
+    )?;
+    Ok(())
 }
 
 /// At most this many commands are shown by `--dry-run`.
@@ -169,7 +206,7 @@ pub(crate) fn preview(context: &Context, source: &EachSource, form: LineFormat<'
     let count = match source {
         EachSource::File(path) => lines::dry_run(open(path)?, form, collect)?,
         EachSource::Stream => lines::dry_run(buffered(io::stdin()), form, collect)?,
-        EachSource::Arguments(arguments) => lines::dry_run(arguments.as_slice(), form, collect)?,
+        EachSource::Memory(items) => lines::dry_run(items.as_slice(), form, collect)?,
     };
     context.print(&serde_json::json!({ "count": count, "commands": commands }), |out| {
         writeln!(out, "Would enqueue {}{}", jobs(count), if count > 0 { ":" } else { "" })?;

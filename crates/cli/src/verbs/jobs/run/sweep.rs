@@ -92,13 +92,16 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     let batch = new_batch(store, sweep.batch)?;
     let caller = ops::jobs::enqueue::Caller { batch: Some(batch.clone()), ..caller.caller()? };
+    let reads_stdin = source.is_stdin();
+    // Until all items are read, Ctrl-C ends this process: nothing is stored yet.
+    let source = lines::read_stream(source)?;
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     // SIGPIPE would end this process before it could cancel the jobs.
     signal::survive_closed_pipe();
     let mut enqueuer = Enqueuer::new(store, caller)?;
     let ids = lines::store_each(context, &mut enqueuer, &source, LineFormat::Each(&each))?;
     start.map_or(Ok(()), |start| start.confirm(context))?;
-    if !source.is_stdin() {
+    if !reads_stdin {
         ignored_input::warn(context)?;
     }
     let awaited: Vec<JobId> = ids.iter().take(MAX_AWAITED_CHECKED).cloned().collect();
@@ -117,7 +120,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         queue,
         concurrency: sweep.concurrency.unwrap_or(Concurrency::Auto),
         halt_on_failure: sweep.halt_on_failure,
-        reads_stdin: source.is_stdin(),
+        reads_stdin,
         failed: 0,
         end: SweepEnd::All,
         pause_reported: false,
@@ -265,6 +268,10 @@ impl Sweep<'_> {
 
     /// Counts a job that has ended; `None` if it was removed. Halts the sweep if that was asked for.
     fn note_result(&mut self, job: Option<&Job>) -> Result<(), EarlyExit> {
+        if self.context.shows_progress() {
+            // The bar would overwrite a line without an end.
+            self.break_line();
+        }
         let state = job.map(|job| job.life.state.name());
         let is_ours = self.end != SweepEnd::All && state == Some(StateName::Cancelled);
         if state == Some(StateName::Completed) || is_ours {
