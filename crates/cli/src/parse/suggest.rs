@@ -73,10 +73,10 @@ const FLAGS: &[(&str, &[&str], &str)] = &[
     (
         "enqueue",
         &["--follow", "--wait", "--attach", "--foreground"],
-        "`queuectl run COMMAND` shows the output and waits",
+        "`queuectl run COMMAND`, which shows the output and waits",
     ),
     ("enqueue", &["--shell", "--cmd", "--exec"], "--command"),
-    ("enqueue", &["--after", "--dependency", "--deps", "--needs"], "--depends-on"),
+    ("enqueue", &["--dependency", "--deps", "--needs"], "--depends-on"),
     ("enqueue", &["--retries", "--retry", "--max-retry"], "--max-retries"),
     ("enqueue", &["--at", "--when", "--start", "--scheduled"], "--run-at"),
     ("enqueue", &["--label", "--title", "--description"], "--name"),
