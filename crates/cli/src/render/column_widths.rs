@@ -27,6 +27,8 @@ pub(crate) const GAP: usize = 2;
 /// The first pass truncates no further than this: the last column, then the other text columns.
 const PREFERRED_LAST_WIDTH: usize = 30;
 const PREFERRED_TEXT_WIDTH: usize = 20;
+/// Columns are left out before the last one is truncated further than this.
+const FAIR_LAST_WIDTH: usize = 24;
 /// No pass truncates further than this.
 const MIN_LAST_WIDTH: usize = 10;
 const MIN_TEXT_WIDTH: usize = 12;
@@ -39,13 +41,14 @@ pub(crate) fn fit(columns: &[Column], optional: &[usize], width: usize) -> Vec<O
     let mut fitter = WidthFitter { columns, widths, width };
     fitter.shrink_last(PREFERRED_LAST_WIDTH);
     fitter.shrink_texts(PREFERRED_TEXT_WIDTH, |column| !column.is_whole);
-    fitter.shrink_last(MIN_LAST_WIDTH);
+    fitter.shrink_last(FAIR_LAST_WIDTH);
     fitter.shrink_headings();
     for at in optional {
         if fitter.excess() > 0 {
             fitter.widths[*at] = None;
         }
     }
+    fitter.shrink_last(MIN_LAST_WIDTH);
     fitter.shrink_texts(MIN_TEXT_WIDTH, |column| !column.is_whole);
     fitter.shrink_texts(MIN_TEXT_WIDTH, |_| true);
     fitter.widen_last();
@@ -135,14 +138,15 @@ mod tests {
             ("all fits", &jobs[..], 200, vec![Some(68), Some(10), Some(4), Some(5), Some(50)]),
             ("the last is truncated", &jobs, 140, vec![Some(68), Some(10), Some(4), Some(5), Some(45)]),
             ("then the widest", &jobs, 100, vec![Some(43), Some(10), Some(4), Some(5), Some(30)]),
-            ("then the last again", &jobs, 60, vec![Some(20), Some(10), Some(4), Some(5), Some(13)]),
+            ("then the last again", &jobs, 74, vec![Some(20), Some(10), Some(4), Some(5), Some(27)]),
             (
                 "then headings, and columns are left out",
                 &jobs,
-                50,
-                vec![Some(20), Some(10), None, Some(4), Some(10)],
+                66,
+                vec![Some(20), Some(10), None, Some(4), Some(26)],
             ),
-            ("a left-out column makes room", &jobs, 49, vec![Some(20), Some(10), None, None, Some(15)]),
+            ("a left-out column makes room", &jobs, 60, vec![Some(20), Some(10), None, None, Some(26)]),
+            ("then the last to its minimum", &jobs, 50, vec![Some(20), Some(10), None, None, Some(16)]),
             ("then all texts", &jobs, 38, vec![Some(14), Some(10), None, None, Some(10)]),
             ("never below the minimum", &jobs, 10, vec![Some(12), Some(10), None, None, Some(10)]),
             (
@@ -159,7 +163,7 @@ mod tests {
         let id = Column { is_whole: true, ..text(18) };
         let with_id = [id, text(10), number(4, 1), text(50)];
         for (width, expected) in [
-            (60, vec![Some(18), Some(10), Some(4), Some(22)]),
+            (62, vec![Some(18), Some(10), Some(4), Some(24)]),
             (44, vec![Some(18), Some(10), None, Some(12)]),
             (36, vec![Some(12), Some(10), None, Some(10)]),
         ] {

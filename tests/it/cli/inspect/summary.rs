@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cli::harness::pseudo_terminal::on_terminal;
+use crate::cli::harness::pseudo_terminal::Terminal;
 use crate::cli::harness::{Home, ids};
 
 const NO_ARGUMENTS: [&str; 0] = [];
@@ -23,15 +23,15 @@ fn it_shows_the_home_the_status_the_last_ten_jobs_and_the_next_schedule() {
     let home = busy();
     let ran = home.run(NO_ARGUMENTS).ok();
     let lines = ran.lines();
-    assert_eq!(lines[0], format!("Home: {}", home.path().display()));
     let status = home.run(["status"]).ok();
     let status: Vec<&str> = status.lines();
-    assert_eq!(lines[2..2 + status.len()], status[..], "the status follows");
+    assert_eq!(lines[..status.len()], status[..], "the status comes first");
     let jobs = lines.iter().filter(|line| line.contains("  pending  "));
     let shown: Vec<&str> = jobs.filter_map(|line| line.split_whitespace().nth(1)).collect();
     assert_eq!(shown, ["j11", "j10", "j9", "j8", "j7", "j6", "j5", "j4", "j3", "j2"]);
-    let last = lines.last().expect("a line");
-    assert!(last.starts_with("Next schedule: soon at 2") && last.ends_with(" (in 6h)"), "{last}");
+    let [next, last] = lines[lines.len() - 2..] else { panic!("{ran}") };
+    assert!(next.starts_with("Next schedule: soon at 2") && next.ends_with(" (in 6h)"), "{next}");
+    assert_eq!(last, format!("Home: {}", home.path().display()));
     ran.says_nothing();
 }
 
@@ -48,16 +48,22 @@ fn with_json_it_is_one_object() {
 }
 
 #[test]
-fn a_terminal_of_24_lines_has_room_for_it() {
+fn a_terminal_has_room_for_it_and_for_the_prompt() {
     let home = busy();
-    let call = home.call(["--color", "never"]);
-    let seen = on_terminal(call.into_command(), 80, "");
-    assert_eq!(seen.code, Some(0));
-    let lines: Vec<&str> = seen.screen.lines().map(str::trim_end).collect();
-    assert!(lines.len() <= 24, "{}", seen.screen);
-    assert!(lines[1..].iter().all(|line| line.chars().count() <= 80), "{}", seen.screen);
-    assert_eq!(lines.last(), Some(&"`queuectl -h` lists the commands"));
-    assert!(lines[lines.len() - 2].starts_with("Next schedule: soon at "), "{}", seen.screen);
+    for queue in ["a", "b", "c", "d"] {
+        home.run(["enqueue", "-q", "-Q", queue, "--", "true"]).ok();
+    }
+    for (rows, jobs) in [(40, 10), (24, 6), (10, 3)] {
+        let command = home.call(["--color", "never"]).into_command();
+        let seen = Terminal::start(command, 80, rows).end();
+        assert_eq!(seen.code, Some(0));
+        let lines: Vec<&str> = seen.screen.lines().map(str::trim_end).collect();
+        assert!(jobs == 3 || lines.len() < rows.into(), "{rows}: {}", seen.screen);
+        assert_eq!(lines.iter().filter(|line| line.contains("  pending  ")).count(), jobs, "{}", seen.screen);
+        let [next, home, help] = lines[lines.len() - 3..] else { panic!("{}", seen.screen) };
+        assert!(next.starts_with("Next schedule: soon at ") && home.starts_with("Home: "), "{}", seen.screen);
+        assert_eq!(help, "`queuectl -h` lists the commands");
+    }
 }
 
 #[test]

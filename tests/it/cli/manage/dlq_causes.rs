@@ -96,7 +96,7 @@ fn a_terminal_shows_ids_numbers_and_the_next_command() {
             && lines[1].ends_with("        3  exit code 1: no user …"),
         "{screen}"
     );
-    assert_eq!(lines[4], "`queuectl dlq retry --cause 4d67763a` retries the jobs of one cause");
+    assert_eq!(lines[4], "`queuectl dlq retry --cause CAUSE` retries one group");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use ops::jobs::list::Listing;
 use ops::jobs::overview;
 use store::{JobFilter, JobRef, StoreError};
 
-/// List jobs: on a terminal running ones first, elsewhere the newest first
+/// List jobs
 ///
 /// On a terminal, running jobs come first, then those that wait for a retry, then dead and pending ones, then the
 /// ten that finished last; --limit and --all show more. In a pipe, with --json, and with --state, --tag, --batch, --older-than,

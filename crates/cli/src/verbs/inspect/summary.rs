@@ -39,6 +39,7 @@ fn write_welcome(out: &mut dyn Write, missing: &Path) -> io::Result<()> {
     writeln!(out, "`queuectl -h` lists the commands.")
 }
 
+/// On a terminal, the jobs take as much room as the rest leaves them: the last lines are the ones that are seen.
 fn write_summary(
     out: &mut dyn Write,
     home: &Path,
@@ -46,21 +47,30 @@ fn write_summary(
     clock: &Clock,
     context: &Context,
 ) -> io::Result<()> {
-    writeln!(out, "Home: {}\n", shown(home))?;
-    for line in status::lines(&summary.status, clock, context.width()) {
-        writeln!(out, "{line}")?;
-    }
-    if !summary.jobs.is_empty() {
-        writeln!(out)?;
-    }
-    for line in list_format::lines(context, &summary.jobs, clock) {
-        writeln!(out, "{line}")?;
-    }
-    let next = summary.next_schedule.as_ref();
-    if let Some((schedule, at)) = next.and_then(|schedule| Some((schedule, schedule.next_at?))) {
-        writeln!(out, "\nNext schedule: {} at {}", schedule.name, clock.moment(at))?;
+    let status = status::lines(&summary.status, clock, context.width());
+    let end = end_lines(home, summary, clock);
+    let taken = status.len() + end.len() + FURTHER_LINES;
+    let room = context.height().saturating_sub(taken).max(MIN_JOBS).min(summary.jobs.len());
+    let jobs = list_format::lines(context, &summary.jobs[..room], clock);
+    let sections = [status, jobs, end].into_iter().filter(|lines| !lines.is_empty());
+    for (at, lines) in sections.enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
     }
     Ok(())
+}
+
+/// The heading of the jobs, two empty lines, the note after all of it, and the prompt of the shell.
+const FURTHER_LINES: usize = 5;
+/// Even a small terminal shows this many jobs.
+const MIN_JOBS: usize = 3;
+
+fn end_lines(home: &Path, summary: &Summary, clock: &Clock) -> Vec<String> {
+    let next = summary.next_schedule.as_ref().and_then(|schedule| Some((&schedule.name, schedule.next_at?)));
+    let next = next.map(|(name, at)| format!("Next schedule: {name} at {}", clock.moment(at)));
+    next.into_iter().chain([format!("Home: {}", shown(home))]).collect()
 }
 
 fn shown(path: &Path) -> String {

@@ -180,11 +180,10 @@ fn list_groups(context: &Context, filter: &JobFilter, nothing: &str) -> Result<(
     let is_terminal = context.stdout_is_terminal;
     context
         .print_list::<&CauseGroup, _>(&groups, nothing, |groups| group_table(groups, clock, is_terminal))?;
-    match groups.first() {
-        Some(group) => context
-            .note(&format!("`queuectl dlq retry --cause {}` retries the jobs of one cause", group.id)),
-        None => Ok(()),
+    if groups.is_empty() {
+        return Ok(());
     }
+    context.note("`queuectl dlq retry --cause CAUSE` retries one group")
 }
 
 /// On a terminal, columns that say the same of every group are left out.
@@ -195,7 +194,10 @@ fn group_table(groups: &[CauseGroup], clock: &Clock, is_terminal: bool) -> Table
     let shown = [true, true, has_reasons, has_queues, true, true, true];
     let columns = ["CAUSE", "JOBS", "REASON", "QUEUES", "LAST", "EXAMPLE", "MESSAGE"];
     let columns: Vec<&str> = chosen(columns, shown);
-    let mut table = Table::new(&columns).with_numbers(&["JOBS", "EXAMPLE"]).with_whole_columns(&["CAUSE"]);
+    let mut table = Table::new(&columns)
+        .with_numbers(&["JOBS", "EXAMPLE"])
+        .with_optional_columns(&["QUEUES", "REASON", "LAST"])
+        .with_whole_columns(&["CAUSE"]);
     for group in groups {
         table.row(chosen(
             [
