@@ -238,7 +238,7 @@ fn cancel_by_ctrl_c(home: &WorkingHome, command: std::process::Command) {
     terminal.wait_until(|screen| screen.contains("0 of 2"));
     terminal.signal(Signal::INT);
     terminal.wait_until(|screen| {
-        screen.ends_with("[c]ancel the remaining jobs, [d]etach and let them run, or keep [w]aiting? [d] ")
+        screen.ends_with("[c]ancel remaining jobs (or Ctrl-C again), [d]etach, or keep [w]aiting? [d] ")
     });
     terminal.type_in("c\n");
     let seen = terminal.end();

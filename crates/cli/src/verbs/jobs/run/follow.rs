@@ -211,6 +211,7 @@ impl<'a> Run<'a> {
             // The exit code alone does not show that a limit was exceeded.
             (Some(error), _) if reports_exceeded_limit(error) => self.terminal.note(error),
             (_, Some(signal)) => self.terminal.note_on_terminal(&format!("killed by {signal}")),
+            (_, None) if code != 0 => self.terminal.note_on_terminal(&format!("exit code {code}")),
             (_, None) => {}
         }
         let unreadable = self.worst.filter(|_| code == 0);
@@ -234,18 +235,12 @@ impl<'a> Run<'a> {
         };
         let workers = live_workers(self.store)?;
         if !has_worker(&job, &workers) {
-            self.start_worker(&job, workers.is_empty())?;
+            start_for_job(self.context, &job.id)
+                .map_err(|failure| failure.with_hint(self.reattach_hint()))?;
         }
         if self.waiting_since.elapsed() >= WORKER_CHECK_INTERVAL {
             self.show_wait_reason(&job)?;
         }
-        Ok(())
-    }
-
-    fn start_worker(&mut self, job: &Job, is_alone: bool) -> Result<(), EarlyExit> {
-        start_for_job(self.context, &job.id).map_err(|failure| failure.with_hint(self.reattach_hint()))?;
-        let why = if is_alone { "no worker is running" } else { "no running worker takes this job" };
-        self.terminal.note_on_terminal(&format!("{why}; started one for it"));
         Ok(())
     }
 
@@ -282,13 +277,13 @@ impl<'a> Run<'a> {
         if signal != Signal::INT || self.cancel_requested {
             return self.detach(signal);
         }
-        let Some(keyboard) = terminal() else {
+        let Some(terminal) = terminal() else {
             return self.detach(signal);
         };
         self.terminal.begin_question();
         let (store, id) = (self.store, &self.id);
         let is_over = || Ok(find(store, id)?.life.state.name().is_finished());
-        match ask(self.context, self.interrupts, &keyboard, ABOUT_JOB, is_over)? {
+        match ask(self.context, self.interrupts, terminal, ABOUT_JOB, is_over)? {
             Answer::KeepWaiting => Ok(()),
             Answer::Detach(signal) => self.detach(signal),
             Answer::Cancel => {

@@ -368,14 +368,14 @@ impl Sweep<'_> {
         if signal != Signal::INT || self.end == SweepEnd::Cancelled {
             return self.detach(signal);
         }
-        let keyboard = if self.reads_stdin { terminal_beside_input() } else { terminal() };
-        let Some(keyboard) = keyboard else {
+        let terminal = if self.reads_stdin { terminal_beside_input() } else { terminal() };
+        let Some(terminal) = terminal else {
             return self.detach(signal);
         };
         self.terminal.begin_question();
         let (store, name) = (self.store, &self.batch);
         let is_over = || Ok(store.batch(name)?.is_none_or(|batch| batch.finished_at.is_some()));
-        match ask(self.context, self.interrupts, &keyboard, ABOUT_JOBS, is_over)? {
+        match ask(self.context, self.interrupts, terminal, ABOUT_JOBS, is_over)? {
             Answer::KeepWaiting => Ok(()),
             Answer::Detach(signal) => self.detach(signal),
             Answer::Cancel => {
