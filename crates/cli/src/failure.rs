@@ -182,8 +182,10 @@ fn judge(error: &OpError) -> Judgement {
         OpError::Refused(EnqueueRefusal::IdTaken(_)) => {
             with_hint(Exit::Conflict, "--if-absent returns the existing job instead")
         }
-        OpError::Conflict { id, conflict } => (Exit::Conflict, hint_for_conflict(id, conflict)),
-        OpError::NotDead { id, .. } => with_hint(Exit::Conflict, format!("`queuectl show {id}` shows it")),
+        OpError::Conflict { job, conflict } => (Exit::Conflict, hint_for_conflict(&job.short(), conflict)),
+        OpError::NotDead { job, .. } => {
+            with_hint(Exit::Conflict, format!("`queuectl show {}` shows it", job.short()))
+        }
         OpError::ScheduleTaken(_) => with_hint(Exit::Conflict, "`queuectl schedule edit` changes it"),
         OpError::ScheduleChanged(name) => with_hint(
             Exit::Conflict,
@@ -322,7 +324,7 @@ fn judge_store(error: &StoreError) -> Judgement {
     }
 }
 
-fn hint_for_conflict(id: &JobId, conflict: &Conflict) -> Option<String> {
+fn hint_for_conflict(id: &str, conflict: &Conflict) -> Option<String> {
     match conflict {
         Conflict::WaitedFor { .. } => {
             Some(format!("cancel or remove the dependent jobs first; `queuectl graph {id}` shows them"))
