@@ -211,6 +211,7 @@ fn judge(error: &OpError) -> Judgement {
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
             with_hint(Exit::Usage, settings(nearest.as_deref()))
         }
+        OpError::AmbiguousCause { .. } => with_hint(Exit::Usage, how_to_list(Named::Cause)),
         OpError::NoHome => with_hint(Exit::Usage, "choose a directory with --home"),
         OpError::Request(_)
         | OpError::Json { .. }
@@ -360,6 +361,7 @@ fn how_to_list(what: Named) -> &'static str {
         Named::Schedule => "`queuectl schedule list` shows the schedules",
         Named::Hook => "`queuectl hook list` shows the hooks",
         Named::Queue => "`queuectl queue list` shows the queues",
+        Named::Cause => "`queuectl dlq list --group` shows the causes",
     }
 }
 

@@ -28,6 +28,7 @@ domain::named_enum! {
         Schedule = "schedule",
         Hook = "hook",
         Queue = "queue",
+        Cause = "cause",
     }
 }
 
@@ -121,6 +122,8 @@ pub enum OpError {
     NotDead { id: JobId, state: StateName },
     #[error("there is no {} `{name}`", what.name())]
     NoSuch { what: Named, name: String, nearest: Option<String> },
+    #[error("several causes begin with `{typed}`")]
+    AmbiguousCause { typed: String },
     #[error("{count} of the {of} jobs of batch `{name}` did not succeed")]
     UnsuccessfulBatch { name: BatchName, count: u64, of: u64 },
     #[error("{unfinished} of the {of} jobs of batch `{name}` are unfinished after {}", format_span(*after))]

@@ -83,7 +83,7 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     deliver_hooks(fixture);
     keep_tidy(fixture);
     fixture.store.queues().expect("the queues");
-    fixture.store.dead_by_error().expect("the dead");
+    fixture.store.select_dead(&JobFilter::default(), None, PAGE).expect("dead jobs");
     fixture.store.recent_problems(fixture.now(), fixture.now()).expect("recent problems");
 }
 

@@ -1,6 +1,7 @@
 //! `queuectl show`
 
 use std::io::{self, Write};
+use std::iter;
 
 use anstyle::Style;
 
@@ -60,7 +61,10 @@ fn write_facts(
     let state = job.life.state.name().name();
     writeln!(out, "{bold}{}  {}{bold:#}  {style}{state}{style:#}{note}", job.number, job.id)?;
     for (name, value) in facts(job, failed, clock).into_iter().chain(origin(record, clock)) {
-        writeln!(out, "  {name:<14}{}", printable(&value))?;
+        // Each line of a command stays a line, so that it can be read and copied.
+        for (line, label) in value.split('\n').zip(iter::once(name).chain(iter::repeat(""))) {
+            writeln!(out, "  {label:<14}{}", printable(line))?;
+        }
     }
     Ok(())
 }

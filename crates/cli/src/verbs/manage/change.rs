@@ -164,7 +164,8 @@ fn restrict_states(filter: JobFilter, wording: &Wording) -> Result<JobFilter, Fa
         .with_hint(format!("the states are {}", names.join(", "))))
 }
 
-fn change_selection(
+/// Changes selected jobs; counts and reports them.
+pub(crate) fn change_selection(
     context: &Context,
     selected: Vec<JobRef>,
     args: &ChangeArgs,
