@@ -84,6 +84,23 @@ fn retry_starts_a_pool_too() {
 }
 
 #[test]
+fn a_resumed_queue_and_a_schedule_start_a_pool_too() {
+    let home = autostarting("0s");
+    home.run(["queue", "pause", "mail", "-q"]).ok();
+    home.run(["enqueue", "-q", "--queue", "mail", "--id", "a", "--", "true"]).ok();
+    home.wait_until_deserted();
+    home.run(["queue", "resume", "mail", "-q"]).ok();
+    home.wait_for_state("a", "completed");
+    home.wait_until_deserted();
+    home.run(["schedule", "add", "often", "--every", "1h", "-q", "--", "true"]).ok().says_nothing();
+    wait_until("a worker is there", || home.workers().len() == 1);
+    home.run(["worker", "stop", "-q"]).ok();
+    let id = home.run(["schedule", "run", "often"]).ok().stdout;
+    home.wait_for_state(id.trim(), "completed");
+    assert_eq!(home.workers().len(), 1, "the schedule is active");
+}
+
+#[test]
 fn a_pool_waits_for_a_job_whose_time_has_not_come() {
     let home = autostarting("0s");
     home.run(["enqueue", "-q", "--id", "later", "--delay", "3s", "--", "true"]).ok();
@@ -106,7 +123,9 @@ fn it_is_off_by_default_and_the_hint_names_both_ways() {
 fn a_start_that_fails_does_not_fail_the_enqueue() {
     let home = autostarting("0s");
     std::fs::create_dir_all(home.path().join("autostart.lock")).expect("a folder in its place");
-    home.run(["enqueue", "--id", "a", "--", "true"]).ok().prints("a\n").says("no worker could be started");
+    let ran = home.run(["enqueue", "--id", "a", "--", "true"]).ok().prints("a\n");
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    ran.says("no worker could be started");
 }
 
 #[test]

@@ -1,5 +1,4 @@
-//! Starts a worker pool for jobs that were just enqueued or retried, if the setting `autostart` is on and no worker serves
-//! them.
+//! Starts a worker pool for jobs that have just become ready, if the setting `autostart` is on and no worker serves them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,27 +20,29 @@ const LOCK: &str = "autostart.lock";
 /// How long to wait for another caller that starts a pool.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The jobs are stored whatever happens here, so a failure is only a hint.
+/// Makes sure that workers serve these queues. The jobs are stored whatever happens here, so a failure is only a hint;
+/// returns whether there was none.
 pub(crate) fn autostart(
     context: &Context,
     store: &dyn Store,
     queues: &BTreeSet<QueueName>,
-) -> Result<(), Failure> {
-    match start_if_missing(context, store, queues) {
-        Ok(()) => Ok(()),
-        Err(failure) => context
-            .hint(&format!("no worker could be started ({}); {HOW_TO_START_A_WORKER}", failure.message())),
-    }
+) -> Result<bool, Failure> {
+    let Err(failure) = start_if_missing(context, store, queues) else {
+        return Ok(true);
+    };
+    context.hint(&format!("no worker could be started ({}); {HOW_TO_START_A_WORKER}", failure.message()))?;
+    Ok(false)
 }
 
-/// As [`autostart`], for jobs of any queue that became ready again.
-pub(crate) fn autostart_retried(context: &Context) -> Result<(), Failure> {
+/// As [`autostart`], if the setting is on and there is a job of any queue that can run.
+pub(crate) fn autostart_if_ready(context: &Context) -> Result<(), Failure> {
     let store = context.store()?;
     let one = Page { limit: 1, after: None };
-    if !in_force(store)?.autostart || store.list(&JobFilter::in_phase(Phase::Ready), &one)?.is_empty() {
-        return Ok(());
+    let has_work = || Ok::<_, Failure>(!store.list(&JobFilter::in_phase(Phase::Ready), &one)?.is_empty());
+    if in_force(store)?.autostart && has_work()? {
+        autostart(context, store, &BTreeSet::new())?;
     }
-    autostart(context, store, &BTreeSet::new())
+    Ok(())
 }
 
 fn start_if_missing(

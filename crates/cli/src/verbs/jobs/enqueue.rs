@@ -145,10 +145,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
         ignored_input::warn(context)?;
     }
     start.map_or(Ok(()), |start| start.confirm(context))?;
-    if enqueuer.settings().autostart {
-        autostart(context, store, &queues)?;
+    if !enqueuer.settings().autostart || autostart(context, store, &queues)? {
+        hint_not_starting(context, store, &queues)?;
     }
-    hint_not_starting(context, store, &queues)?;
     if let (Some(queue), Some(other)) = (queue, similar_queue) {
         context.hint(&format!("queue `{queue}` is new; did you mean `{other}`?"))?;
     }

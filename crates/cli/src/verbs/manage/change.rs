@@ -17,7 +17,7 @@ use crate::render::list_format::print_table;
 use crate::render::progress::Bar;
 use crate::render::report_change::report_change;
 use crate::render::text::{grouped, jobs, printable};
-use crate::verbs::jobs::autostart::autostart_retried;
+use crate::verbs::jobs::autostart::autostart_if_ready;
 use domain::job::Job;
 use domain::values::name::JobId;
 use ops::OpError;
@@ -67,7 +67,7 @@ pub(crate) fn change(
 ) -> Result<Option<Exit>, Failure> {
     let worst = change_all(context, which, args, wording)?;
     if wording.verb == Verb::Retry && !args.dry_run {
-        autostart_retried(context)?;
+        autostart_if_ready(context)?;
     }
     Ok(worst)
 }
