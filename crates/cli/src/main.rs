@@ -4,6 +4,7 @@
 
 #![cfg_attr(all(target_env = "gnu", not(test)), no_main)]
 
+mod completion;
 mod confirm;
 mod context;
 mod editor;

@@ -4,8 +4,8 @@
 //! describes the one verb that was asked for. The whole tree is built only to answer everything else: errors, which name
 //! similar verbs and flags, help, and command lines without a verb.
 
-mod aliases;
-mod command_words;
+pub(crate) mod aliases;
+pub(crate) mod command_words;
 mod suggest;
 
 use std::ffi::OsString;
