@@ -10,6 +10,7 @@ mod context;
 mod editor;
 mod failure;
 mod flags;
+mod help;
 mod parse;
 mod render;
 mod root;

@@ -110,7 +110,7 @@ fn verb_of<'a>(root: &'a Command, words: &[OsString]) -> (&'a Command, String) {
 }
 
 /// The place of the first word that is neither a flag nor the value of one: of the verb, if there is one.
-fn place_of_verb(root: &Command, words: &[OsString]) -> Option<usize> {
+pub(crate) fn place_of_verb(root: &Command, words: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
         match words.get(at)?.to_str()? {

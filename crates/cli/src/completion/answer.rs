@@ -12,16 +12,16 @@ use super::place::{Line, Place};
 use super::stored;
 use super::subject::{ShellWord, Subject, subject};
 use crate::flags::selection::STATE_WORDS;
+use crate::help::request::GLOBALS;
 use crate::parse::aliases::ALIASES;
 use crate::parse::whole;
+use crate::render::help_groups::HELP;
 use domain::job::backoff::Strategy;
 
 /// More are no help to a reader.
 pub(crate) const MAX_CANDIDATES: usize = 200;
 /// How much of a description is shown.
 const MAX_ABOUT_CHARS: usize = 70;
-/// The verb that clap adds to the others.
-const HELP: &str = "help";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
@@ -59,7 +59,11 @@ fn is_one_word(value: &str) -> bool {
 
 fn word(line: &Line<'_>) -> Answer {
     if line.words.first().is_some_and(|word| word == HELP) {
-        return values(verbs_of(line.command()), &line.typed);
+        let mut found = verbs_of(line.command());
+        if line.path.len() == 1 {
+            found.push(Candidate::new(GLOBALS, "The options of every command"));
+        }
+        return values(found, &line.typed);
     }
     if line.command().has_subcommands() && line.words.is_empty() {
         return values(verbs(line), &line.typed);

@@ -26,6 +26,8 @@ fn verbs_are_offered_without_the_hidden_ones() {
     assert_eq!(offered(&["worker", "st"]), ["start", "stop"]);
     assert_eq!(offered(&["help", "wor"]), ["worker"]);
     assert_eq!(offered(&["help", "worker", "fo"]), ["forget"]);
+    assert_eq!(offered(&["help", "gl"]), ["globals"]);
+    assert!(offered(&["help", "worker", "gl"]).is_empty());
 }
 
 #[test]
