@@ -4,8 +4,8 @@
 //! describes the one verb that was asked for. The whole tree is built only to answer everything else: errors, which name
 //! similar verbs and flags, and help. A command line without a verb gets a hidden one.
 
-mod aliases;
-mod command_words;
+pub(crate) mod aliases;
+pub(crate) mod command_words;
 mod suggest;
 
 use std::ffi::OsString;
@@ -122,7 +122,7 @@ fn verb_of<'a>(root: &'a Command, words: &[OsString]) -> (&'a Command, String) {
 }
 
 /// The place of the first word that is neither a flag nor the value of one: of the verb, if there is one.
-fn place_of_verb(root: &Command, words: &[OsString]) -> Option<usize> {
+pub(crate) fn place_of_verb(root: &Command, words: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
         match words.get(at)?.to_str()? {

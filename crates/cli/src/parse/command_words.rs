@@ -125,7 +125,7 @@ fn scan(root: &Command, words: &[OsString], each_takes: EachTakes) -> Places {
     places
 }
 
-fn words_before_command(path: &[&Command]) -> Option<usize> {
+pub(crate) fn words_before_command(path: &[&Command]) -> Option<usize> {
     let names: Vec<&str> = path[1..].iter().map(|command| command.get_name()).collect();
     VERBS.iter().find(|(verb, _)| *verb == names).map(|(_, count)| *count)
 }
@@ -136,16 +136,16 @@ pub(super) fn takes_command(path: &str) -> bool {
 }
 
 /// JSON, or `-` for standard input.
-fn is_other_input(word: &OsStr) -> bool {
+pub(crate) fn is_other_input(word: &OsStr) -> bool {
     word == "-" || begins_json(&word.to_string_lossy())
 }
 
-fn is_flag(word: &OsStr) -> bool {
+pub(crate) fn is_flag(word: &OsStr) -> bool {
     word.len() > 1 && word.as_encoded_bytes().starts_with(b"-")
 }
 
 /// Whether the value of this flag is the next word, as in `--home DIR` and `-qf FILE`, but not in `--home=DIR` or `-fFILE`.
-pub(super) fn takes_next_word(path: &[&Command], flag: &OsStr) -> bool {
+pub(crate) fn takes_next_word(path: &[&Command], flag: &OsStr) -> bool {
     let Some(flag) = flag.to_str() else {
         return false;
     };
@@ -161,12 +161,12 @@ pub(super) fn takes_next_word(path: &[&Command], flag: &OsStr) -> bool {
     letters.any(is_taker) && letters.next().is_none()
 }
 
-fn has_short(argument: &Arg, letter: char) -> bool {
+pub(crate) fn has_short(argument: &Arg, letter: char) -> bool {
     argument.get_short() == Some(letter)
         || argument.get_all_short_aliases().is_some_and(|aliases| aliases.contains(&letter))
 }
 
-fn has_long(argument: &Arg, long: &str) -> bool {
+pub(crate) fn has_long(argument: &Arg, long: &str) -> bool {
     argument.get_long() == Some(long)
         || argument.get_all_aliases().is_some_and(|aliases| aliases.contains(&long))
 }

@@ -23,7 +23,7 @@ use sys::process::user;
 /// Any running worker enqueues the jobs of a schedule when they are due, no matter which queues it serves.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin -- make backup
+  queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin make backup
   queuectl schedule list
   queuectl schedule edit nightly --cron \"30 4 * * *\"
   queuectl schedule run nightly")]

@@ -33,8 +33,8 @@ use sys::process::user;
     mut_args(|flag| if REFUSED.contains(&flag.get_id().as_str()) { flag.hide(true) } else { flag }),
     group = clap::ArgGroup::new("required").required(true).args(["cron", "every", "at"]),
     after_help = "Examples:
-  queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin -- make backup
-  queuectl schedule add poll --every 15m --on-overlap skip --queue net -- ./poll.sh
+  queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin make backup
+  queuectl schedule add poll --every 15m --on-overlap skip --queue net ./poll
   queuectl schedule add party --at \"2026-12-31 23:59\" --command 'echo cheers'"
 )]
 pub(super) struct Args {
