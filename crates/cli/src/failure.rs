@@ -65,6 +65,10 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }

@@ -4,8 +4,8 @@
 //! describes the one verb that was asked for. The whole tree is built only to answer everything else: errors, which name
 //! similar verbs and flags, and help. A command line without a verb gets a hidden one.
 
-mod aliases;
-mod command_words;
+pub(crate) mod aliases;
+pub(crate) mod command_words;
 mod suggest;
 
 use std::ffi::OsString;
@@ -15,6 +15,7 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use self::command_words::takes_next_word;
 use super::failure::Failure;
+use super::flags::each::HOW_TO_WRITE_EACH;
 use super::render::help_groups;
 use super::root::{Cli, Global};
 use super::verbs;
@@ -96,7 +97,13 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
         };
         suggest::instead_of_value(named(ContextKind::InvalidValue)?, known)
     };
-    let hint = hint.or_else(value);
+    let is_each = || match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => flag.starts_with("--each "),
+        // A flag that needs `--each`.
+        Some(ContextValue::Strings(missing)) => missing.iter().any(|flag| flag.starts_with("--each ")),
+        _ => false,
+    };
+    let hint = hint.or_else(value).or_else(|| is_each().then(|| HOW_TO_WRITE_EACH.to_owned()));
     let failure = Failure::from_usage(error);
     hint.map_or(failure.clone(), |hint| failure.with_hint(hint))
 }
@@ -115,7 +122,7 @@ fn verb_of<'a>(root: &'a Command, words: &[OsString]) -> (&'a Command, String) {
 }
 
 /// The place of the first word that is neither a flag nor the value of one: of the verb, if there is one.
-fn place_of_verb(root: &Command, words: &[OsString]) -> Option<usize> {
+pub(crate) fn place_of_verb(root: &Command, words: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
         match words.get(at)?.to_str()? {

@@ -13,7 +13,7 @@ use clap::{ArgMatches, Command};
 use self::inspect::{events, explain, graph, list, logs, show, status, summary, upcoming, wait};
 use self::jobs::{batch, enqueue, run, schedule};
 use self::manage::{cancel, dlq, edit, remove, retry};
-use self::upkeep::{backup, completions, doctor, export, import, init, prune, restore, selftest};
+use self::upkeep::{backup, complete, completions, doctor, export, import, init, prune, restore, selftest};
 use self::workers::{config, hook, queue, worker};
 use super::context::Context;
 use super::failure::Failure;
@@ -96,6 +96,7 @@ pub(super) const GROUPS: [Group; 6] = [
             &Row("__act", Value(selftest::act)),
             &Row("__linger", Value(selftest::linger)),
             &Row("__tied", Reference(selftest::become_tied)),
+            &Row("__complete", Reference(complete::run)),
         ],
     },
 ];

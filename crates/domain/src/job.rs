@@ -54,6 +54,8 @@ pub struct NewJob {
     pub environment: Option<Arc<Environment>>,
     pub tags: Vec<String>,
     pub options: JobOptions,
+    /// The standard input of every attempt; `None` if it is empty.
+    pub stdin: Option<Arc<[u8]>>,
     /// The batch that it belongs to.
     pub batch: Option<BatchName>,
     /// If the id is taken, return the existing job instead of an error.

@@ -29,7 +29,7 @@ const FIRST_ROW_ONLY: [&str; 4] = [
 ];
 
 /// Statements that may sort: their rows are output for the user, or few.
-const SORTED: [&str; 2] = [
+const SORTED: [&str; 3] = [
     "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens, \
      rate_refilled_at, limits, retry_on, no_retry_on from queues order by name",
     "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0) as held, state, \
@@ -37,6 +37,9 @@ const SORTED: [&str; 2] = [
      machine_id, home_id, pid_namespace, lock_device, lock_inode from workers left join (select worker_seq, count(*) as count, \
      min(lease_until) as until from jobs where state = 'processing' group by worker_seq) held on held.worker_seq = \
      workers.seq where state <> 'stopped' order by seq",
+    "select j.priority, r.due_at, r.seq, r.queue_id from jobs j cross join ready r on r.queue_id = j.queue_id and r.priority = \
+     j.priority and r.due_at = j.due_at and r.seq = j.seq where j.batch_id = ?1 order by j.priority desc, r.due_at, r.seq \
+     limit ?2",
 ];
 
 /// The hot statements by their beginning, and the index that each must use.

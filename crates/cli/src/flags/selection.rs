@@ -81,7 +81,7 @@ impl StatelessFilterArgs {
 }
 
 /// Words that other programs use for states, as input only.
-const STATE_WORDS: [(&str, &str); 3] =
+pub(crate) const STATE_WORDS: [(&str, &str); 3] =
     [("running", "processing"), ("done", "completed"), ("queued", "pending")];
 
 fn parse_phase(typed: &str) -> Result<Phase, Failure> {

@@ -84,6 +84,15 @@ const FLAGS: &[(&str, &[&str], &str)] = &[
     ("enqueue", &["--group"], "--queue or --batch"),
     ("enqueue", &["--dir", "--directory", "--workdir", "--working-directory"], "--cwd"),
     ("enqueue", &["--memory", "--cpu", "--nice"], "--limits, as in --limits memory=512M"),
+    (
+        "enqueue",
+        &["-j", "--jobs", "--concurrency", "--parallel"],
+        "`queuectl run --each` to run the jobs now, or `queuectl worker start --concurrency N`",
+    ),
+    ("enqueue", &[":::"], "--each before the command, as in `--each COMMAND {} ::: A B C`"),
+    ("run", &["--jobs", "--parallel", "--threads", "--slots"], "--concurrency, or -j"),
+    ("run", &["--halt", "--fail-fast", "--halt-on-error"], "--halt-on-failure"),
+    ("run", &["--bar", "--eta", "--progress"], "nothing: a terminal shows a bar"),
     ("worker stop", &["--force", "--kill", "--immediate", "--hard"], "--now"),
     ("worker stop", &["--all"], "nothing: all workers of this home are stopped"),
     ("worker start", &["--workers", "--num", "--number", "--processes"], "--count"),
@@ -130,8 +139,7 @@ pub(super) fn instead_of_flag(command: &Command, path: &str, typed: &str) -> Opt
         "schedule edit" => "schedule add",
         _ => path,
     };
-    let table = look_up(FLAGS, of_verb, typed).or_else(|| look_up(FLAGS, "", typed));
-    if let Some(instead) = table {
+    if let Some(instead) = [path, of_verb, ""].iter().find_map(|path| look_up(FLAGS, path, typed)) {
         return Some(format!("use {instead}"));
     }
     let long = typed.strip_prefix("--")?;
@@ -215,6 +223,7 @@ mod tests {
         assert_eq!(flag("worker stop", "--force").as_deref(), Some("use --now"));
         assert_eq!(flag("enqueue", "--label").as_deref(), Some("use --name"));
         assert_eq!(flag("run", "--label").as_deref(), Some("use --name"));
+        assert_eq!(flag("run", "--jobs").as_deref(), Some("use --concurrency, or -j"));
         assert_eq!(flag("schedule add", "--label").as_deref(), Some("use --name"));
         assert_eq!(flag("list", "--stat").as_deref(), Some("did you mean `--state`?"));
         assert_eq!(flag("schedule edit", "--timezone").as_deref(), Some("use --tz"));

@@ -85,6 +85,11 @@ struct SortEntry {
 }
 
 impl Sort {
+    /// The names of the sort keys.
+    pub fn names() -> [&'static str; KEYS.len()] {
+        KEYS.map(|(name, _)| name)
+    }
+
     fn entry(self, job: Job) -> SortEntry {
         SortEntry { value: (self.value)(&job), number: job.number, id: job.id }
     }

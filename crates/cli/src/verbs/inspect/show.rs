@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::handle::resolve_or_latest;
 use crate::render::table::{Cell, Table};
-use crate::render::text::{printable, rough, state_style};
+use crate::render::text::{printable, rough, rough_size, state_style};
 use domain::explain::named_jobs::FailedDependency;
 use domain::job::life::State;
 use domain::job::outcome::Outcome;
@@ -94,6 +94,7 @@ fn facts(job: &Job, failed: Option<&FailedDependency>, clock: &Clock) -> Vec<(&'
     say("no retry on", options.no_retry_on.map(|codes| codes.to_string()));
     say("cwd", job.cwd.clone());
     say("env", list(options.env.keys().map(String::as_str)));
+    say("stdin", (options.stdin_bytes > 0).then(|| rough_size(options.stdin_bytes)));
     say("tags", list(job.tags.iter().map(String::as_str)));
     say("depends on", list(job.depends_on.iter().map(JobId::as_str)));
     say("if those fail", options.run_on_dependency_failure.then(|| "run anyway".to_owned()));
