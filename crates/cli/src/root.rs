@@ -79,7 +79,8 @@ pub(super) fn main() -> ExitCode {
     }
 }
 
-/// Prints help, the version or clap's error. Help that was printed because the verb is missing still exits with an error.
+/// Prints help, the version or clap's error. Help that was printed because the verb of a verb is missing still exits with
+/// an error.
 fn answer_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let (as_json, color) = (asks_for_json(arguments), color_asked_for(arguments));
     let no_verb = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;

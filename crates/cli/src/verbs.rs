@@ -10,7 +10,7 @@ use sys::program::ExitCode;
 
 use clap::{ArgMatches, Command};
 
-use self::inspect::{events, explain, graph, list, logs, show, status, upcoming, wait};
+use self::inspect::{events, explain, graph, list, logs, show, status, summary, upcoming, wait};
 use self::jobs::{batch, enqueue, run, schedule};
 use self::manage::{cancel, dlq, edit, remove, retry};
 use self::upkeep::{
@@ -27,7 +27,10 @@ pub(super) struct Group {
     pub(super) verbs: &'static [&'static dyn Verb],
 }
 
-/// Every verb, in the order of the help. The hidden ones are processes that queuectl starts itself.
+/// The verb that stands for none.
+pub(super) const NO_VERB: &str = "__summary";
+
+/// Every verb, in the order of the help. The hidden ones are [`NO_VERB`] and processes that queuectl starts itself.
 pub(super) const GROUPS: [Group; 6] = [
     Group {
         heading: Some("Jobs"),
@@ -89,6 +92,7 @@ pub(super) const GROUPS: [Group; 6] = [
     Group {
         heading: None,
         verbs: &[
+            &Row(NO_VERB, Reference(summary::run)),
             &Row("__supervisor", Value(worker::run_supervisor)),
             &Row("__worker", Value(worker::run_worker)),
             &Row("__post", Reference(hook::post)),

@@ -12,6 +12,7 @@ pub use self::problem::{HOW_TO_START_A_WORKER, Problem};
 use super::OpError;
 use super::worker::live::{any_takes_new_jobs, is_served, live_workers};
 
+use domain::job::Job;
 use domain::job::life::StateName;
 use domain::settings::{Durability, Settings};
 use domain::values::clock::{Clock, TimeFormat};
@@ -114,7 +115,7 @@ fn draining(
         job.life.state.lease().is_some_and(|lease| draining.iter().any(|worker| worker.id == lease.worker))
     });
     running.reverse();
-    let named: Vec<String> = running.iter().take(MAX_RUNNING_NAMED).map(|job| job.id.to_string()).collect();
+    let named: Vec<String> = running.iter().take(MAX_RUNNING_NAMED).map(Job::handle).collect();
     let running = draining.iter().map(|worker| u64::from(worker.running)).sum();
     let (count, by) = (draining.len() as u64, stop.map(|stop| stop.by.as_str()));
     Ok(Some(Problem::draining(count, by, running, &named, waiting(jobs))))

@@ -190,8 +190,8 @@ fn the_version_is_that_of_the_package() {
 }
 
 #[test]
-fn a_missing_verb_prints_help_on_stderr_and_fails() {
-    for args in [vec![], vec!["dlq"], vec!["worker"], vec!["schedule"], vec!["queue"], vec!["hook"]] {
+fn a_missing_verb_of_a_verb_prints_help_on_stderr_and_fails() {
+    for args in [vec!["dlq"], vec!["worker"], vec!["schedule"], vec!["queue"], vec!["hook"]] {
         let home = Home::new();
         let ran = home.call_without_home(args).run();
         assert_eq!(ran.status.code(), Some(2), "{ran}");
@@ -201,18 +201,14 @@ fn a_missing_verb_prints_help_on_stderr_and_fails() {
 }
 
 #[test]
-fn flags_without_a_verb_are_an_error_that_names_no_hidden_verb() {
+fn flags_of_a_verb_without_its_verb_are_an_error_that_names_no_hidden_verb() {
     let home = Home::new();
-    let hint = "`queuectl --help` lists the commands";
-    for args in [vec!["-q"], vec!["--home", "x"], vec!["--color", "never"]] {
-        let ran = home.call_without_home(args).run().fails(2).prints("");
-        assert_eq!(ran.stderr, format!("error: no command given\nhint: {hint}\n"));
-    }
-    let ran = home.call_without_home(["--json"]).run().fails(2).prints("");
+    let hint = "`queuectl worker --help` lists the commands";
+    let ran = home.call_without_home(["worker", "-q"]).run().fails(2).prints("");
+    assert_eq!(ran.stderr, format!("error: no command given\nhint: {hint}\n"));
+    let ran = home.call_without_home(["worker", "--json"]).run().fails(2).prints("");
     let expected = serde_json::json!({"error": "no command given", "exit_code": 2, "hint": hint});
     assert_eq!(ran.error_json(), expected);
-    let ran = home.call_without_home(["worker", "-q"]).run().fails(2).prints("");
-    assert_eq!(ran.stderr, "error: no command given\nhint: `queuectl worker --help` lists the commands\n");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod when_flags;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_change::report_change;
+use crate::verbs::jobs::autostart::autostart_if_ready;
 use crate::verbs::jobs::enqueue::print_one;
 use domain::schedule::Schedule;
 use domain::values::name::ScheduleName;
@@ -115,6 +116,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
             let store = context.store()?;
             let enqueued = schedule::run(store, &name, &user::name())?;
             print_one(context, store, &enqueued)?;
+            autostart_if_ready(context)?;
         }
     }
     Ok(())
