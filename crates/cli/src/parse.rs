@@ -81,9 +81,7 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
     let (command, path) = verb_of(&root, &words);
     let verb = named(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
     if let Some(typed) = verb {
-        let all = format!("`{} --help` lists the commands", ["queuectl", &path].join(" ").trim_end());
-        let hint = suggest::instead_of_verb(command, &path, typed).unwrap_or(all);
-        return Failure::usage(format!("unknown command `{typed}`")).with_hint(hint);
+        return unknown_verb(command, &path, typed);
     }
     let flag = named(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
     if let Some(word) = flag.filter(|word| begins_json(word) && command_words::takes_command(&path)) {
@@ -106,6 +104,13 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
     let hint = hint.or_else(value).or_else(|| is_each().then(|| HOW_TO_WRITE_EACH.to_owned()));
     let failure = Failure::from_usage(error);
     hint.map_or(failure.clone(), |hint| failure.with_hint(hint))
+}
+
+/// The failure for a verb that does not exist below `command`, whose verbs before it are `path`.
+pub(super) fn unknown_verb(command: &Command, path: &str, typed: &str) -> Failure {
+    let all = format!("`{} --help` lists the commands", ["queuectl", path].join(" ").trim_end());
+    let hint = suggest::instead_of_verb(command, path, typed).unwrap_or(all);
+    Failure::usage(format!("unknown command `{typed}`")).with_hint(hint)
 }
 
 /// The deepest verb that the words name, and the names on the way to it.

@@ -13,7 +13,9 @@ use clap::{ArgMatches, Command};
 use self::inspect::{events, explain, graph, list, logs, show, status, summary, upcoming, wait};
 use self::jobs::{batch, enqueue, run, schedule};
 use self::manage::{cancel, dlq, edit, remove, retry};
-use self::upkeep::{backup, complete, completions, doctor, export, import, init, prune, restore, selftest};
+use self::upkeep::{
+    backup, complete, completions, doctor, export, import, init, man, prune, restore, selftest,
+};
 use self::workers::{config, hook, queue, worker};
 use super::context::Context;
 use super::failure::Failure;
@@ -84,6 +86,7 @@ pub(super) const GROUPS: [Group; 6] = [
             &Row("import", Reference(import::run)),
             &Row("selftest", Reference(selftest::run)),
             &Row("completions", Reference(completions::run)),
+            &Row("man", Reference(man::run)),
         ],
     },
     Group {

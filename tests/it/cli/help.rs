@@ -34,7 +34,7 @@ fn all_verbs(home: &Home) -> Vec<Vec<String>> {
 }
 
 /// Every verb that the help must list.
-const KNOWN: [&str; 60] = [
+const KNOWN: [&str; 61] = [
     "enqueue",
     "run",
     "list",
@@ -53,6 +53,7 @@ const KNOWN: [&str; 60] = [
     "doctor",
     "selftest",
     "completions",
+    "man",
     "prune",
     "backup",
     "restore",

@@ -290,7 +290,7 @@ fn is_own(flag: &Arg) -> bool {
 }
 
 /// `-Q, --queue <QUEUE>`
-fn name_of(flag: &Arg) -> String {
+pub(crate) fn name_of(flag: &Arg) -> String {
     let mut name = flag.get_short().map_or_else(|| "    ".to_owned(), |short| format!("-{short}, "));
     if let Some(long) = flag.get_long() {
         // Writing to a string cannot fail.

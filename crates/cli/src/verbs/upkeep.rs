@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod man;
 pub(crate) mod prune;
 pub(crate) mod restore;
 pub(crate) mod selftest;
