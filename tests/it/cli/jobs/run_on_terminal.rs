@@ -165,15 +165,32 @@ fn the_question_ends_when_the_job_does() {
     assert_eq!((seen.screen, seen.code), (format!("{ABOUT}ready\n{QUESTION}\nwent\n"), Some(0)));
 }
 
-#[test]
-fn without_a_terminal_on_stdin_there_is_no_question() {
-    let home = WorkingHome::new();
-    let call = home.call(["run", "--color", "never", "--id", "a", "--command", UNTIL_GO]).interruptible();
-    let call = call.into_command();
+/// `run` on a terminal, but with an empty standard input.
+fn run_without_input(home: &WorkingHome, flags: &[&str]) -> Terminal {
+    let args = ["run", "--color", "never", "--id", "a", "--command", UNTIL_GO];
+    let call = home.call(args.iter().chain(flags)).interruptible().into_command();
     let mut shell = Command::new("/bin/sh");
     shell.args(["-c", "exec \"$0\" \"$@\" < /dev/null"]).arg(call.get_program()).args(call.get_args());
     shell.current_dir(home.folder());
-    let mut terminal = Terminal::start(shell, 100, 30);
+    Terminal::start(shell, 100, 30)
+}
+
+#[test]
+fn ctrl_c_asks_also_if_standard_input_was_passed_to_the_job() {
+    let home = WorkingHome::new();
+    let mut terminal = run_without_input(&home, &["--stdin"]);
+    terminal.wait_until(|screen| screen.ends_with("ready\n"));
+    press_ctrl_c(&mut terminal);
+    terminal.type_in("c");
+    let seen = terminal.end();
+    assert!(seen.screen.ends_with("job a is cancelled\n"), "{:?}", seen.screen);
+    home.wait_until_deserted();
+}
+
+#[test]
+fn without_a_terminal_on_stdin_there_is_no_question() {
+    let home = WorkingHome::new();
+    let mut terminal = run_without_input(&home, &[]);
     terminal.wait_until(|screen| screen.ends_with("ready\n"));
     terminal.signal(Signal::INT);
     let seen = terminal.end();

@@ -101,7 +101,9 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let loan = |inside| SlotLoan::new(context, store, inside, [answer.id().clone()]);
     let loan = inside.map(loan).transpose()?;
     let warned = passes_input || ignored_input::warn(context)?;
-    let ended = Run::new(context, store, &interrupts, answer, loan).and_then(Run::follow);
+    let run = Run::new(context, store, &interrupts, answer, loan);
+    let run = run.map(|run| if passes_input { run.without_stdin() } else { run });
+    let ended = run.and_then(Run::follow);
     signal::end_quietly_on_closed_pipe();
     match ended {
         Ok(code) => {

@@ -1,12 +1,13 @@
 //! Follows a job from enqueuing to its end, and makes sure that there is a worker to run it.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use sys::program::ExitCode;
 
 use rustix::process::Signal;
 
-use super::question::{ABOUT_JOB, Answer, ask, terminal};
+use super::question::{ABOUT_JOB, Answer, ask, terminal, terminal_beside_input};
 use super::terminal::TerminalOutput;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -51,6 +52,8 @@ pub(super) struct Run<'a> {
     /// Since when the job has not been running.
     waiting_since: Instant,
     pause_reported: bool,
+    /// Finds the terminal on which the user can answer a question.
+    find_terminal: fn() -> Option<OwnedFd>,
     /// The user chose to cancel the job.
     cancel_requested: bool,
     worst: Option<Exit>,
@@ -99,9 +102,15 @@ impl<'a> Run<'a> {
             next_check_at: now,
             waiting_since: now,
             pause_reported: false,
+            find_terminal: terminal,
             cancel_requested: false,
             worst: None,
         })
+    }
+
+    /// For a call that has passed its standard input to the job, and so cannot read answers from it.
+    pub(super) fn without_stdin(self) -> Self {
+        Self { find_terminal: terminal_beside_input, ..self }
     }
 
     /// Shows the job's output until it has finished; returns the exit code of its command.
@@ -277,7 +286,7 @@ impl<'a> Run<'a> {
         if signal != Signal::INT || self.cancel_requested {
             return self.detach(signal);
         }
-        let Some(terminal) = terminal() else {
+        let Some(terminal) = (self.find_terminal)() else {
             return self.detach(signal);
         };
         self.terminal.begin_question();
