@@ -118,7 +118,8 @@ fn every_table_fits_a_narrow_terminal() {
         .ok();
     let _worker = TestWorker::new(&home, "w-1m7j61mek6k5esdnsr");
     for args in [
-        &["list"][..],
+        &[][..],
+        &["list"],
         &["list", "--columns", "command,id,created_at,state"],
         &["dlq", "list"],
         &["dlq", "list", "--group"],
@@ -138,6 +139,8 @@ fn every_table_fits_a_narrow_terminal() {
         let wide = seen.screen.lines().find(|line| line.chars().count() > 60 && !line.contains(long));
         assert_eq!((seen.code, wide), (Some(0), None), "{args:?}\n{}", seen.screen);
         let whole = home.run(args).ok().stdout;
-        assert!(!whole.contains('…'), "{args:?} in a pipe: {whole}");
+        // In a group, it stands for what differs.
+        let is_cut = whole.contains('…') && !args.contains(&"--group");
+        assert!(!is_cut, "{args:?} in a pipe: {whole}");
     }
 }
