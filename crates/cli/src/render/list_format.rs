@@ -123,7 +123,9 @@ pub(crate) fn lines(context: &Context, jobs: &[Job], clock: &Clock) -> Vec<Strin
     }
     let columns = Overview::of(jobs, Listed::Any, context.stdout_is_terminal);
     let mut table = columns.table();
-    jobs.iter().for_each(|job| table.row(columns.row(job, clock)));
+    for job in jobs {
+        table.row(columns.row(job, clock));
+    }
     table.lines(context.width())
 }
 
@@ -134,29 +136,29 @@ fn print_overview(context: &Context, jobs: Jobs<'_>, listed: Listed, clock: &Clo
     write_table(context, columns.table(), jobs, |job| columns.row(job, clock))
 }
 
-/// Which of the default columns are shown. On a terminal, those that say the same of every job are left out.
+/// The default columns.
 struct Overview {
     is_terminal: bool,
     listed: Listed,
-    ids: bool,
-    queues: bool,
-    priorities: bool,
+    /// Which of [`COLUMNS`] are shown.
+    shown: [bool; COLUMNS.len()],
 }
 
 const COLUMNS: [&str; 11] =
     ["#", "ID", "STATE", "QUEUE", "PRIO", "TRIES", "EXIT", "TOOK", "WHEN", "COMMAND", "ERROR"];
 
 impl Overview {
-    /// Decides by the first jobs.
+    /// Decides by the first jobs: on a terminal, columns that say the same of every job are left out.
     fn of(jobs: &[Job], listed: Listed, is_terminal: bool) -> Self {
-        Self {
-            is_terminal,
-            listed,
-            // A generated id says no more than the number.
-            ids: !is_terminal || jobs.iter().any(|job| !job.id.is_generated()),
-            queues: !is_terminal || jobs.iter().any(|job| job.queue != QueueName::default_queue()),
-            priorities: !is_terminal || jobs.iter().any(|job| job.priority != 0),
-        }
+        let differs = |of: fn(&Job) -> bool| !is_terminal || jobs.iter().any(of);
+        // A generated id says no more than the number.
+        let ids = differs(|job| !job.id.is_generated());
+        let queues = differs(|job| job.queue != QueueName::default_queue());
+        let is_dead = listed == Listed::Dead;
+        let is_long = !(is_terminal && is_dead);
+        let priorities = is_long && differs(|job| job.priority != 0);
+        let shown = [true, ids, is_long, queues, priorities, is_long, true, is_long, true, true, is_dead];
+        Self { is_terminal, listed, shown }
     }
 
     fn table(&self) -> Table {
@@ -164,7 +166,7 @@ impl Overview {
             Listed::Any => &["PRIO", "TRIES", "QUEUE", "TOOK", "EXIT"],
             Listed::Dead => &["QUEUE", "WHEN", "COMMAND"],
         };
-        Table::new(&chosen(COLUMNS, self.shown()))
+        Table::new(&chosen(COLUMNS, self.shown))
             .with_numbers(&["#", "PRIO", "TRIES", "EXIT", "TOOK"])
             .with_optional_columns(optional)
             .with_whole_columns(&["ID"])
@@ -187,15 +189,7 @@ impl Overview {
             if self.is_terminal { message(job) } else { job.latest.error.as_deref().unwrap_or_default() }
                 .into(),
         ];
-        chosen(cells, self.shown())
-    }
-
-    /// Which of [`COLUMNS`].
-    fn shown(&self) -> [bool; COLUMNS.len()] {
-        let is_brief = self.is_terminal && self.listed == Listed::Dead;
-        let (is_long, is_dead) = (!is_brief, self.listed == Listed::Dead);
-        let priorities = is_long && self.priorities;
-        [true, self.ids, is_long, self.queues, priorities, is_long, true, is_long, true, true, is_dead]
+        chosen(cells, self.shown)
     }
 }
 

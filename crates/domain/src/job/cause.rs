@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 use crate::values::signal::Signal;
 
 /// Why a job died, in the words that it shares with others that died alike.
@@ -51,6 +53,12 @@ impl CauseId {
 impl fmt::Display for CauseId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.digits()[..SHOWN_DIGITS])
+    }
+}
+
+impl Serialize for CauseId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

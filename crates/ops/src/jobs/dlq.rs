@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::OpError;
 use crate::error::Named;
@@ -18,7 +18,7 @@ const CHUNK: usize = 10_000;
 /// Dead jobs that died of the same cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CauseGroup {
-    #[serde(rename = "cause", serialize_with = "as_text")]
+    #[serde(rename = "cause")]
     pub id: CauseId,
     pub reason: String,
     pub exit_code: Option<i32>,
@@ -33,10 +33,6 @@ pub struct CauseGroup {
     pub example: JobId,
     /// Its number.
     pub number: u64,
-}
-
-fn as_text<S: Serializer>(id: &CauseId, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(id)
 }
 
 /// Groups the dead jobs that match the filter, largest group first.
