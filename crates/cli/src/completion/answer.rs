@@ -159,6 +159,10 @@ fn setting_values(line: &Line<'_>) -> Vec<Candidate> {
         Strategy::ALL.map(Strategy::name).to_vec()
     } else if key == SettingKey::Durability {
         Durability::ALL.map(Durability::name).to_vec()
+    } else if key == SettingKey::Autostart {
+        vec!["on", "off"]
+    } else if key == SettingKey::Concurrency {
+        vec!["auto"]
     } else {
         Vec::new()
     };

@@ -12,6 +12,7 @@ use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use ops::home::location::{LocationArgs, locate};
 use ops::home::open::glance;
+use ops::jobs::dlq::group_by_cause;
 use store::{JobFilter, Page, PageStart, Phase, Result, Store};
 
 use super::Candidate;
@@ -51,6 +52,7 @@ pub(crate) fn candidates(store: &dyn Store, subject: Stored, typed: &str) -> Res
         Stored::Hook => hooks(store)?,
         Stored::Worker => workers(store)?,
         Stored::Tag => tags(store)?,
+        Stored::Cause => causes(store)?,
     };
     found.retain(|candidate| candidate.value.starts_with(typed));
     Ok(found)
@@ -176,4 +178,12 @@ fn tags(store: &dyn Store) -> Result<Vec<Candidate>> {
     let latest = store.list(&JobFilter::default(), &Page { limit: MAX_CANDIDATES, after: None })?;
     let tags: BTreeSet<String> = latest.into_iter().flat_map(|job| job.tags).collect();
     Ok(tags.into_iter().map(|tag| Candidate::new(tag, "")).collect())
+}
+
+fn causes(store: &dyn Store) -> Result<Vec<Candidate>> {
+    let causes = group_by_cause(store, &JobFilter::default())?.into_iter().map(|cause| {
+        let message: String = cause.message.chars().take(MAX_LABEL_CHARS).collect();
+        Candidate::new(cause.id.to_string(), format!("{} dead  {}", cause.count, printable(&message)))
+    });
+    Ok(causes.collect())
 }

@@ -76,6 +76,8 @@ fn settings_and_their_values_are_offered_without_a_queue() {
     assert_eq!(offered(&["config", "set", "durability", ""]), ["full", "normal"]);
     assert_eq!(offered(&["config", "set", "backoff-strategy", "f"]), ["fixed"]);
     assert_eq!(offered(&["config", "set", "max-retries", ""]), ["3"]);
+    assert_eq!(offered(&["config", "set", "autostart", ""]), ["off", "on"]);
+    assert_eq!(offered(&["config", "set", "concurrency", ""]), ["1", "auto"]);
     assert!(offered(&["config", "set", "nonsense", ""]).is_empty());
 }
 

@@ -88,6 +88,18 @@ fn names_of_every_kind_are_offered() {
 }
 
 #[test]
+fn the_causes_of_dead_jobs_are_offered() {
+    let home = Home::new();
+    let ran = home.run(["run", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(ran.status.code(), Some(3), "{ran}");
+    let found = offered(&home, &["dlq", "retry", "--cause", ""]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let (cause, about) = &found[0];
+    assert!(about.starts_with("1 dead  "), "{about}");
+    home.run(["dlq", "list", "--cause", cause]).ok().shows("exit 3");
+}
+
+#[test]
 fn the_home_on_the_line_is_asked() {
     let home = Home::with_jobs(&["a"]);
     let elsewhere = Home::new();
