@@ -16,6 +16,7 @@ use domain::job::graph::Graph;
 use domain::job::life::StateName;
 use domain::job::{Job, JobRecord, NewJob};
 use domain::values::name::JobId;
+use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 
 impl dyn Store + '_ {
@@ -247,21 +248,36 @@ pub struct JobRef {
     pub state: StateName,
 }
 
-domain::named_enum! {
-    /// A change that a caller can request for jobs.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum JobVerb {
-        Cancel = "cancel",
-        Retry = "retry",
-        Remove = "remove",
-    }
+/// A change that a caller can request for jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobVerb {
+    /// A running command first gets this signal, or SIGTERM.
+    Cancel {
+        signal: Option<Signal>,
+    },
+    Retry,
+    Remove,
 }
 
 impl JobVerb {
+    pub const CANCEL: Self = Self::Cancel { signal: None };
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cancel { .. } => "cancel",
+            Self::Retry => "retry",
+            Self::Remove => "remove",
+        }
+    }
+
+    pub fn is_cancel(self) -> bool {
+        matches!(self, Self::Cancel { .. })
+    }
+
     /// Whether jobs in this state can be changed so.
     pub fn applies_to(self, state: StateName) -> bool {
         match self {
-            Self::Cancel => !state.is_finished(),
+            Self::Cancel { .. } => !state.is_finished(),
             Self::Retry => state.is_finished() || state == StateName::Failed,
             Self::Remove => state != StateName::Processing,
         }

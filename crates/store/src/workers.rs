@@ -13,6 +13,7 @@ use crate::{LeaseRef, LeaseStatus, Result, Store};
 use domain::job::Job;
 use domain::settings::Settings;
 use domain::values::name::{JobId, QueueName, WorkerId};
+use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 use sys::host::{HostKey, Origin};
 use sys::process;
@@ -214,7 +215,7 @@ pub struct Orders {
     /// When to kill the remaining commands.
     pub kill_at: Option<Timestamp>,
     /// Its leases on jobs whose cancellation was requested.
-    pub cancelled: Vec<LeaseRef>,
+    pub cancelled: Vec<CancelOrder>,
     pub settings: Settings,
     /// When the next schedule is due; any worker may run its jobs.
     pub next_fire: Option<Timestamp>,
@@ -223,6 +224,14 @@ pub struct Orders {
     pub idle: bool,
     /// When the next delivery is due, among the hooks that have none in flight.
     pub next_delivery: Option<Timestamp>,
+}
+
+/// The order to end an attempt whose job was cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelOrder {
+    pub lease: LeaseRef,
+    /// The signal to send first.
+    pub signal: Signal,
 }
 
 /// A stop order to all workers of the pools that exist now.

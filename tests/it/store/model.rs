@@ -325,7 +325,7 @@ fn assert_same_workers(fixture: &Fixture, model: &Model) {
         let orders = fixture.orders(&id);
         let cancelled = memory.held_by(worker).filter(|(_, lease)| lease.cancel);
         let cancelled: Vec<&str> = cancelled.map(|(job, _)| job.request.name.as_str()).collect();
-        let ordered: Vec<&str> = orders.cancelled.iter().map(|lease| lease.job.as_str()).collect();
+        let ordered: Vec<&str> = orders.cancelled.iter().map(|order| order.lease.job.as_str()).collect();
         assert_eq!(ordered, cancelled, "the jobs that {id} must cancel");
         assert_eq!(orders.idle, memory.is_idle(worker), "whether {id} is idle");
     }

@@ -69,9 +69,9 @@ fn orders_list_the_cancelled_jobs_of_the_worker(fixture: &Fixture) {
     for id in ["c", "a", "d"] {
         fixture.cancel(id);
     }
-    assert_eq!(fixture.orders(&worker).cancelled, [leases[0].clone(), leases[2].clone()]);
+    assert_eq!(fixture.cancelled(&worker), [leases[0].clone(), leases[2].clone()]);
     fixture.settle(&worker, &leases[0], Outcome::Cancelled);
-    assert_eq!(fixture.orders(&worker).cancelled, [leases[2].clone()]);
+    assert_eq!(fixture.cancelled(&worker), [leases[2].clone()]);
 }
 
 fn a_worker_is_idle_when_no_work_is_left(fixture: &Fixture) {

@@ -201,7 +201,7 @@ mod tests {
 
     fn running(id: &str, seconds: i64, command: &str) -> Job {
         let worker = "w1".parse().expect("an id");
-        let lease = Lease { worker, started_at: ago(seconds), until: ago(-30), cancel_requested: None };
+        let lease = Lease::new(worker, ago(seconds), ago(-30));
         job(id, command, State::Processing(lease))
     }
 

@@ -18,6 +18,7 @@ use super::backoff::Backoff;
 use super::outcome::Outcome;
 use super::retry_rules::RetryRules;
 use crate::values::name::WorkerId;
+use crate::values::signal::Signal;
 use crate::values::timestamp::Timestamp;
 
 /// The part of a job that determines its transitions.
@@ -68,6 +69,8 @@ pub struct Lease {
     pub until: Timestamp,
     /// A cancellation was requested, with its reason: the worker kills the command and settles the attempt.
     pub cancel_requested: Option<CancelReason>,
+    /// The signal that the request names; SIGTERM if it names none.
+    pub cancel_signal: Option<Signal>,
 }
 
 /// Consecutive losses within one boot: a reboot of the machine is not the job's fault.
@@ -120,6 +123,13 @@ crate::named_enum! {
         Failed = "failed",
         Dead = "dead",
         Cancelled = "cancelled",
+    }
+}
+
+impl Lease {
+    /// A new lease, without any request.
+    pub fn new(worker: WorkerId, started_at: Timestamp, until: Timestamp) -> Self {
+        Self { worker, started_at, until, cancel_requested: None, cancel_signal: None }
     }
 }
 
@@ -195,8 +205,8 @@ pub enum Event {
     /// Its worker, or a reaper on behalf of a dead worker, records how the attempt ended. `boot` is the boot in which it
     /// ran; `loss_context` matters only for a loss.
     Settle { attempt: u32, outcome: Outcome, boot: String, loss_context: LossContext },
-    /// A user cancels it.
-    Cancel,
+    /// A user cancels it. If it runs, its worker sends this signal first, or SIGTERM.
+    Cancel { signal: Option<Signal> },
     /// Its schedule replaces it with a newer run.
     Replace,
     /// A user retries it; `blocked_by` of its dependencies are still unfinished.
@@ -307,8 +317,8 @@ pub fn transition(life: &Life, event: Event, policy: &Policy, now: Timestamp) ->
             let losses = life.losses.with_one_more(boot);
             settle(life, attempt, outcome, Loss { losses, loss_context }, policy, now)?
         }
-        Event::Cancel => cancel(life, CancelReason::User, now)?,
-        Event::Replace => cancel(life, CancelReason::Replaced, now)?,
+        Event::Cancel { signal } => cancel(life, CancelReason::User, signal, now)?,
+        Event::Replace => cancel(life, CancelReason::Replaced, None, now)?,
         Event::Retry { blocked_by } => retry(life, blocked_by, now)?,
         Event::DependencyMet => unblock(life, now)?,
         Event::DependencyFailed => cancel_blocked(life, now)?,
@@ -327,7 +337,7 @@ fn claim(life: &Life, worker: WorkerId, until: Timestamp, now: Timestamp) -> Res
     if !life.is_due(now) {
         return Err(Refusal::NotDue);
     }
-    let lease = Lease { worker, started_at: now, until, cancel_requested: None };
+    let lease = Lease::new(worker, now, until);
     Ok(Life { state: State::Processing(lease), attempts: life.attempts + 1, ..life.clone() })
 }
 
@@ -414,13 +424,20 @@ fn lose(life: &Life, loss: Loss, policy: &Policy, now: Timestamp) -> Life {
     }
 }
 
-fn cancel(life: &Life, reason: CancelReason, now: Timestamp) -> Result<Life, Refusal> {
+fn cancel(
+    life: &Life,
+    reason: CancelReason,
+    signal: Option<Signal>,
+    now: Timestamp,
+) -> Result<Life, Refusal> {
     let state = match &life.state {
         State::Pending { .. } | State::Failed => cancelled(reason, now),
         State::Processing(lease) => {
             // Keep the first request's reason.
             let cancel_requested = lease.cancel_requested.or(Some(reason));
-            State::Processing(Lease { cancel_requested, ..lease.clone() })
+            // A later request may send another signal to a command that ignored the first.
+            let cancel_signal = signal.or(lease.cancel_signal);
+            State::Processing(Lease { cancel_requested, cancel_signal, ..lease.clone() })
         }
         State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => {
             return Err(Refusal::WrongState(life.state.name()));

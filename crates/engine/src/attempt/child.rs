@@ -4,7 +4,7 @@
 //!   runs ──────────────▶ its shell ends ──▶ orphans are killed ──▶ reaped
 //!     │ timeout, cancel,      ▲
 //!     │ stop, lost lease      │
-//!     └─▶ SIGTERM, SIGCONT ── grace ── SIGKILL
+//!     └─▶ SIGTERM (or the signal of a cancel), SIGCONT ── grace ── SIGKILL
 //! ```
 //!
 //! It is reaped last: until then the kernel cannot reuse its pid, which is also the id of its process group and of its
@@ -101,6 +101,20 @@ pub(crate) enum Cause {
     LimitExceeded(ExceededLimit),
 }
 
+impl Cause {
+    /// The signal by which the command is first asked to end.
+    fn signal(self) -> Signal {
+        match self {
+            Self::Interrupt(Interrupt::Cancel(signal)) => {
+                Signal::from_named_raw(signal.number()).unwrap_or(Signal::TERM)
+            }
+            Self::Interrupt(Interrupt::Release | Interrupt::ReleaseAtOnce | Interrupt::Lost)
+            | Self::Timeout
+            | Self::LimitExceeded(_) => Signal::TERM,
+        }
+    }
+}
+
 /// How far the termination of a command has come.
 #[derive(Clone, Copy, Debug)]
 struct Termination {
@@ -176,7 +190,7 @@ impl SupervisedChild<'_> {
         let termination = self.watch(capture);
         failpoint::hit("attempt.after_exit");
         if let Some(termination) = termination.filter(|termination| !termination.killed) {
-            self.wait_for_orphans(termination.kill_at, capture);
+            self.wait_for_orphans(termination, capture);
         }
         // Processes outside its process group are killed as orphans.
         self.signal(Signal::KILL);
@@ -262,19 +276,33 @@ impl SupervisedChild<'_> {
         match (interrupt, termination) {
             (Interrupt::Lost, _) => self.kill(cause),
             (Interrupt::ReleaseAtOnce, before) => self.kill(before.map_or(cause, |before| before.cause)),
-            (Interrupt::Cancel | Interrupt::Release, Some(before)) => before,
-            (Interrupt::Cancel | Interrupt::Release, None) => self.terminate(cause),
+            (Interrupt::Cancel(_), Some(before)) => self.cancel_again(cause, before),
+            (Interrupt::Release, Some(before)) => before,
+            (Interrupt::Cancel(_) | Interrupt::Release, None) => self.terminate(cause),
         }
     }
 
+    /// A later cancellation may name another signal. The grace is still that of the first.
+    fn cancel_again(&self, cause: Cause, before: Termination) -> Termination {
+        let is_cancelled = matches!(before.cause, Cause::Interrupt(Interrupt::Cancel(_)));
+        if !is_cancelled || before.killed || before.cause.signal() == cause.signal() {
+            return before;
+        }
+        let kill_at = before.kill_at.min(self.terminate(cause).kill_at);
+        Termination { cause, kill_at, killed: false }
+    }
+
     fn terminate(&self, cause: Cause) -> Termination {
-        self.signal(Signal::TERM);
-        // A stopped process does not handle SIGTERM before SIGCONT.
+        self.signal(cause.signal());
+        // A stopped process does not handle the signal before SIGCONT.
         self.signal(Signal::CONT);
         let now = Instant::now();
         Termination {
             cause,
-            kill_at: now.checked_add(self.supervision.kill_grace).unwrap_or(now),
+            kill_at: match cause.signal() {
+                Signal::KILL => now,
+                _ => now.checked_add(self.supervision.kill_grace).unwrap_or(now),
+            },
             killed: false,
         }
     }
@@ -317,12 +345,13 @@ impl SupervisedChild<'_> {
         is_one
     }
 
-    /// The shell has ended, but its descendants may still be cleaning up after SIGTERM. Daemons, which left its group,
-    /// get the SIGTERM only now, as they have become children of this worker.
-    fn wait_for_orphans(&self, until: Instant, capture: &mut Capture) {
+    /// The shell has ended, but its descendants may still be cleaning up after the signal. Daemons, which left its group,
+    /// get it only now, as they have become children of this worker.
+    fn wait_for_orphans(&self, termination: Termination, capture: &mut Capture) {
         let mut signalled = HashSet::new();
-        while Instant::now() < until
-            && self.supervision.orphans.terminate(self.supervision.filter, &mut signalled)
+        let signal = termination.cause.signal();
+        while Instant::now() < termination.kill_at
+            && self.supervision.orphans.signal(self.supervision.filter, signal, &mut signalled)
         {
             let ([was_rung], _) =
                 self.child.pipes.wait([self.supervision.bell.as_fd()], Some(ORPHAN_POLL_INTERVAL), capture);

@@ -13,14 +13,15 @@ use std::time::{Duration, Instant};
 pub(crate) use self::bell::{EventBell, SlotBell};
 use crate::attempt::{FinishedAttempt, Rules};
 use crate::orphans::survivor::Survivor;
+use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 use store::{Claim, LeaseRef, ServedJobs, UnkillableProcess};
 
 /// Why an attempt is ended early, in ascending order of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Interrupt {
-    /// The job was cancelled.
-    Cancel,
+    /// The job was cancelled: its command first gets this signal.
+    Cancel(Signal),
     /// A shutdown releases it after `kill_grace`.
     Release,
     /// A shutdown releases it without any grace.
@@ -362,16 +363,17 @@ impl Dispatcher {
         waiting.chain(running).chain(finished.map(|settlement| &settlement.lease)).cloned().collect()
     }
 
-    /// Ends these attempts; returns the claims that no slot has taken yet. Both under one lock: a slot that ends one of
-    /// these attempts must not take another of them.
-    pub(crate) fn interrupt(&self, leases: &[LeaseRef], why: Interrupt) -> Vec<Claim> {
+    /// Ends the attempts for which `why` gives a reason; returns the claims among them that no slot has taken yet. Both
+    /// under one lock: a slot that ends one of these attempts must not take another of them.
+    pub(crate) fn interrupt(&self, why: impl Fn(&LeaseRef) -> Option<Interrupt>) -> Vec<Claim> {
         let mut state = self.lock();
-        let is_listed = |lease: &LeaseRef| leases.contains(lease);
-        for slot in state.slots.iter().filter(|slot| slot.running.as_ref().is_some_and(is_listed)) {
-            slot.bell.ring(why);
+        for slot in &state.slots {
+            if let Some(why) = slot.running.as_ref().and_then(&why) {
+                slot.bell.ring(why);
+            }
         }
         let (interrupted, others) =
-            state.claims.drain(..).partition(|queued: &QueuedClaim| is_listed(&queued.claim.lease));
+            state.claims.drain(..).partition(|queued: &QueuedClaim| why(&queued.claim.lease).is_some());
         state.claims = others;
         VecDeque::into_iter(interrupted).map(|queued| queued.claim).collect()
     }

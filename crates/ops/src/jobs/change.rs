@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn default_phases_can_be_changed() {
-        for verb in Verb::ALL {
+        for verb in [Verb::CANCEL, Verb::Retry, Verb::Remove] {
             let phases = default_phases(verb);
             assert!(!phases.is_empty());
             assert!(

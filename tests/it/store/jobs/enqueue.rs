@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::job::backoff::{BackoffChoice, Strategy};
 use domain::job::environment::Environment;
 use domain::job::life::{State, StateName};
-use domain::job::options::JobOptions;
+use domain::job::options::{AttemptRequests, JobOptions};
 use domain::job::outcome::Outcome;
 use domain::job::unique::UniqueFor;
 use domain::job::{NewJob, Start};
@@ -61,6 +61,7 @@ fn full_job() -> NewJob {
             retry_on: "1,75".parse().ok(),
             no_retry_on: "2".parse().ok(),
             reported: None,
+            requests: AttemptRequests::default(),
         },
         if_absent: false,
         batch: None,

@@ -283,7 +283,7 @@ impl Model {
             choices.iter().filter_map(|choice| self.choose_lease(worker, *choice)).collect();
         let status = |lease: &LeaseRef| match self.memory.extend(worker, lease.job.as_str(), lease.attempt) {
             None => LeaseStatus::Lost,
-            Some(true) => LeaseStatus::CancelRequested,
+            Some(true) => LeaseStatus::CancelRequested(Signal::TERM),
             Some(false) => LeaseStatus::Held,
         };
         let statuses = leases.iter().map(status).collect();

@@ -44,7 +44,7 @@ const STARTS: [&str; 12] = [
 fn start(name: &str) -> Life {
     let life = |state| Life { state, attempts: 1, ..Life::begin(None, 3, 0, NOW) };
     let lease = |cancel_requested| {
-        State::Processing(Lease { worker: worker(), started_at: NOW, until: later(30), cancel_requested })
+        State::Processing(Lease { cancel_requested, ..Lease::new(worker(), NOW, later(30)) })
     };
     let waiting = |life| Life { due_at: Timestamp::from_millis(NOW.as_millis() + 1), ..life };
     match name {
@@ -71,7 +71,7 @@ fn events() -> Vec<Event> {
     let mut events = vec![claim_event(), Event::Extend { attempt: 1, until: later(60) }];
     events.extend(OUTCOMES.map(|outcome| settled(1, outcome)));
     events.extend([
-        Event::Cancel,
+        Event::Cancel { signal: None },
         Event::Replace,
         Event::Retry { blocked_by: 0 },
         Event::DependencyMet,
@@ -85,7 +85,7 @@ fn label(event: &Event) -> String {
         Event::Claim { .. } => "claim".to_owned(),
         Event::Extend { .. } => "extend".to_owned(),
         Event::Settle { outcome, .. } => format!("settle_{}", outcome.name()),
-        Event::Cancel => "cancel".to_owned(),
+        Event::Cancel { .. } => "cancel".to_owned(),
         Event::Replace => "replace".to_owned(),
         Event::Retry { .. } => "retry".to_owned(),
         Event::DependencyMet => "dependency_met".to_owned(),
@@ -201,15 +201,7 @@ fn an_exit_code_that_is_not_retried_makes_the_job_dead() {
 fn a_claim_counts_the_attempt_and_takes_the_lease() {
     let life = follow(&Life::begin(None, 3, 0, NOW), claim_event(), later(1));
     assert_eq!(life.attempts, 1);
-    assert_eq!(
-        life.state,
-        State::Processing(Lease {
-            worker: worker(),
-            started_at: later(1),
-            until: later(30),
-            cancel_requested: None,
-        })
-    );
+    assert_eq!(life.state, State::Processing(Lease::new(worker(), later(1), later(30))));
 }
 
 #[test]
@@ -255,8 +247,8 @@ fn a_stale_attempt_changes_nothing() {
 #[test]
 fn only_a_success_overrides_a_cancellation() {
     for (event, other, reason) in [
-        (Event::Cancel, Event::Replace, CancelReason::User),
-        (Event::Replace, Event::Cancel, CancelReason::Replaced),
+        (Event::Cancel { signal: None }, Event::Replace, CancelReason::User),
+        (Event::Replace, Event::Cancel { signal: None }, CancelReason::Replaced),
     ] {
         let requested = follow(&start("processing"), event.clone(), NOW);
         for again in [event, other] {
@@ -290,7 +282,7 @@ fn a_requested_cancel_decides_every_end_but_a_success() {
     ] {
         let life = start(running);
         let after = |life: &Life| follow(life, settled(1, outcome), later(1)).state.name();
-        let asked = follow(&life, Event::Cancel, NOW);
+        let asked = follow(&life, Event::Cancel { signal: None }, NOW);
         assert_eq!((after(&life), after(&asked)), (alone, with_cancel), "{running} and {outcome}");
     }
 }
@@ -301,7 +293,7 @@ fn finished_states_have_a_time_and_a_reason() {
         ("processing", settled(1, Outcome::Success), State::Completed { finished_at: NOW }),
         ("last_try", settled(1, Outcome::Timeout), dead(DeadReason::RetriesExhausted, NOW)),
         ("poisoned", settled(1, Outcome::Lost), dead(DeadReason::CrashLimit, NOW)),
-        ("pending", Event::Cancel, cancelled(CancelReason::User, NOW)),
+        ("pending", Event::Cancel { signal: None }, cancelled(CancelReason::User, NOW)),
         ("failed", Event::Replace, cancelled(CancelReason::Replaced, NOW)),
         (
             "blocked",

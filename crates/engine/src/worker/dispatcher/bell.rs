@@ -34,8 +34,13 @@ impl SlotBell {
 
     pub(crate) fn ring(&self, why: Interrupt) {
         let mut notice = self.notice();
-        // A softer interrupt must not replace a pending stronger one.
-        notice.interrupt = notice.interrupt.max(Some(why));
+        // A softer interrupt must not replace a pending stronger one, but the signal of a later cancellation counts.
+        let is_weaker = |before: Interrupt| {
+            before <= why || matches!((before, why), (Interrupt::Cancel(_), Interrupt::Cancel(_)))
+        };
+        if notice.interrupt.is_none_or(is_weaker) {
+            notice.interrupt = Some(why);
+        }
         drop(notice);
         self.bell.ring();
     }

@@ -42,12 +42,20 @@ fn ids(claims: &[Claim]) -> Vec<&str> {
 #[test]
 fn a_softer_interrupt_does_not_replace_a_pending_stronger_one() {
     let bell = SlotBell::new().expect("a bell");
-    bell.ring(Interrupt::Cancel);
+    let cancel = Interrupt::Cancel(Signal::TERM);
+    bell.ring(cancel);
     bell.ring(Interrupt::Lost);
     bell.ring(Interrupt::Release);
     assert_eq!(bell.take().interrupt, Some(Interrupt::Lost));
-    bell.ring(Interrupt::Cancel);
-    assert_eq!(bell.take().interrupt, Some(Interrupt::Cancel), "a taken notice is gone");
+    bell.ring(cancel);
+    assert_eq!(bell.take().interrupt, Some(cancel), "a taken notice is gone");
+    bell.ring(cancel);
+    bell.ring(Interrupt::Cancel(Signal::KILL));
+    assert_eq!(
+        bell.take().interrupt,
+        Some(Interrupt::Cancel(Signal::KILL)),
+        "the latest cancellation names the signal"
+    );
     assert_eq!(bell.take(), Notice::default());
 }
 
@@ -164,8 +172,10 @@ fn an_interrupted_claim_cannot_be_taken_any_more() {
     dispatcher.dispatch(["runs", "long", "other", "waits"].map(claim).to_vec(), 0);
     dispatcher.take(slot).expect("the first");
     let leases = ["waits", "long", "runs", "gone"].map(|id| claim(id).lease);
-    assert_eq!(ids(&dispatcher.interrupt(&leases, Interrupt::Cancel)), ["long", "waits"]);
-    assert_eq!(bell.take().interrupt, Some(Interrupt::Cancel));
+    let cancel = Interrupt::Cancel(Signal::TERM);
+    let interrupted = dispatcher.interrupt(|lease| leases.contains(lease).then_some(cancel));
+    assert_eq!(ids(&interrupted), ["long", "waits"]);
+    assert_eq!(bell.take().interrupt, Some(cancel));
     assert_eq!(ids(&dispatcher.recall()), ["other"]);
 }
 

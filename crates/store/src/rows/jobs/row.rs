@@ -74,12 +74,13 @@ pub(crate) fn id(tx: &Tx<'_>, seq: JobSeq) -> Result<Option<JobId>> {
 }
 
 pub(crate) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow> {
+    let options = JobOptions::from_json(row.get(24)?).map_err(|error| malformed("job", error))?;
     Ok(JobRow {
         seq: row.get(0)?,
         id: row.get(1)?,
         queue_id: row.get(2)?,
         priority: row.get(3)?,
-        life: read_life(tx, row)?,
+        life: read_life(tx, row, &options)?,
         latest: LatestAttempt {
             started_at: row.get(16)?,
             exit_code: row.get(19)?,
@@ -88,14 +89,14 @@ pub(crate) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow> {
         },
         worker_seq: row.get(22)?,
         unique_key: row.get(23)?,
-        options: JobOptions::from_json(row.get(24)?).map_err(|error| malformed("job", error))?,
+        options,
         batch_id: row.get(25)?,
     })
 }
 
-fn read_life(tx: &Tx<'_>, row: &Row<'_>) -> Result<Life> {
+fn read_life(tx: &Tx<'_>, row: &Row<'_>, options: &JobOptions) -> Result<Life> {
     Ok(Life {
-        state: read_state(tx, row)?,
+        state: read_state(tx, row, options)?,
         run_at: row.get(6)?,
         due_at: row.get(7)?,
         attempts: row.get(8)?,
@@ -105,7 +106,8 @@ fn read_life(tx: &Tx<'_>, row: &Row<'_>) -> Result<Life> {
     })
 }
 
-fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State> {
+fn read_state(tx: &Tx<'_>, row: &Row<'_>, options: &JobOptions) -> Result<State> {
+    let requests = options.requests_for(row.get(8)?);
     let finished_at = || present(row.get(17)?, "finished_at");
     Ok(match row.get(4)? {
         StateName::Pending => State::Pending { blocked_by: row.get(5)? },
@@ -114,6 +116,7 @@ fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State> {
             started_at: present(row.get(16)?, "started_at")?,
             until: tx.lease_from_stored(row.get(14)?),
             cancel_requested: read_cancel(row.get(15)?)?,
+            cancel_signal: requests.signal.and_then(Signal::from_number),
         }),
         StateName::Completed => State::Completed { finished_at: finished_at()? },
         StateName::Failed => State::Failed,

@@ -303,7 +303,7 @@ impl<'a> Run<'a> {
 
     /// A job that has meanwhile ended by itself stays unchanged.
     fn cancel(&mut self) -> Result<(), OpError> {
-        let answers = change_ids(self.store, Verb::Cancel, std::slice::from_ref(&self.id), &user::name());
+        let answers = change_ids(self.store, Verb::CANCEL, std::slice::from_ref(&self.id), &user::name());
         answers.stopped.map_or(Ok(()), Err)
     }
 

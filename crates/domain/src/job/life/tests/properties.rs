@@ -30,7 +30,7 @@ impl Move {
             Self::Claim => Event::Claim { worker: worker(), until },
             Self::Extend { attempts_ago } => Event::Extend { attempt: attempt(attempts_ago), until },
             Self::Settle { attempts_ago, outcome, boot } => settled_in(boot, attempt(attempts_ago), outcome),
-            Self::Cancel => Event::Cancel,
+            Self::Cancel => Event::Cancel { signal: None },
             Self::Retry { blocked_by } => Event::Retry { blocked_by },
             Self::DependencyMet => Event::DependencyMet,
             Self::DependencyFailed => Event::DependencyFailed,
@@ -115,7 +115,7 @@ fn check_step(before: &Life, event: &Event, after: &Life) -> Result<(), TestCase
         Event::Retry { .. } => (0, 0),
         Event::Settle { .. }
         | Event::Extend { .. }
-        | Event::Cancel
+        | Event::Cancel { .. }
         | Event::Replace
         | Event::DependencyMet
         | Event::DependencyFailed => (0, before.failures),
