@@ -12,7 +12,7 @@ use clap::{ArgMatches, Command};
 
 use self::inspect::{events, explain, graph, list, logs, show, status, upcoming, wait};
 use self::jobs::{batch, enqueue, run, schedule};
-use self::manage::{cancel, dlq, edit, remove, retry};
+use self::manage::{cancel, dlq, edit, pause, remove, resume, retry};
 use self::upkeep::{backup, completions, doctor, export, import, init, prune, restore, selftest};
 use self::workers::{config, hook, queue, worker};
 use super::context::Context;
@@ -54,6 +54,8 @@ pub(super) const GROUPS: [Group; 6] = [
         heading: Some("Manage"),
         verbs: &[
             &Row("cancel", Reference(cancel::run)),
+            &Row("pause", Reference(pause::run)),
+            &Row("resume", Reference(resume::run)),
             &Row("retry", Reference(retry::run)),
             &Row("edit", Value(edit::run)),
             &Row("remove", Reference(remove::run)),

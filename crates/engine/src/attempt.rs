@@ -7,6 +7,7 @@ pub(crate) mod cookie;
 pub(crate) mod last_line;
 pub(crate) mod limits;
 pub(crate) mod log_file;
+pub(crate) mod pause;
 pub(crate) mod pipes;
 pub(crate) mod program;
 pub(crate) mod slot_records;

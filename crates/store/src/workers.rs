@@ -8,7 +8,7 @@ use rustix::process::Pid;
 
 use crate::rows::jobs::unkillable;
 use crate::rows::tables::{stops, workers};
-use crate::rows::verbs::{extend, reap};
+use crate::rows::verbs::{extend, pause, reap};
 use crate::{LeaseRef, LeaseStatus, Result, Store};
 use domain::job::Job;
 use domain::settings::Settings;
@@ -62,6 +62,11 @@ impl dyn Store + '_ {
     /// Orders workers to stop, including those that replace a crashed one in the same pool.
     pub fn stop(&self, stop: &Stop, by: &str) -> Result<()> {
         self.transact("stop", |tx| stops::add(tx, stop, by))
+    }
+
+    /// Resumes the paused jobs of a worker that has to stop.
+    pub fn resume_all(&self, worker: &WorkerId) -> Result<()> {
+        self.transact("resume_all", |tx| pause::resume_all(tx, worker))
     }
 
     /// All workers that have not stopped.
@@ -216,6 +221,8 @@ pub struct Orders {
     pub kill_at: Option<Timestamp>,
     /// Its leases on jobs whose cancellation was requested.
     pub cancelled: Vec<CancelOrder>,
+    /// Its leases on jobs that are paused.
+    pub paused: Vec<LeaseRef>,
     pub settings: Settings,
     /// When the next schedule is due; any worker may run its jobs.
     pub next_fire: Option<Timestamp>,

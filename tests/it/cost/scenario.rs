@@ -168,7 +168,10 @@ fn work(fixture: &Fixture) {
     fixture.workers();
     fixture.store.record(&leases[0].job).expect("a running job");
     fixture.change_all(JobVerb::CANCEL, &[leases[7].job.clone()]);
+    fixture.change_all(JobVerb::Pause, &[leases[6].job.clone()]);
+    list(fixture, &JobFilter::in_phase(Phase::Paused), None);
     fixture.orders(&worker);
+    fixture.store.resume_all(&worker).expect("the paused job continues");
     fixture.store.extend(&worker, &leases).expect("a heartbeat");
     let with_output =
         Settlement { output: Some(b"hello".to_vec()), ..settlement(&leases[0], Outcome::Success) };

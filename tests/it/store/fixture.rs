@@ -184,6 +184,14 @@ impl Fixture {
         one(self.change_all(JobVerb::CANCEL, &[job_id(id)]))
     }
 
+    pub fn pause_job(&self, id: &str) -> Change {
+        one(self.change_all(JobVerb::Pause, &[job_id(id)]))
+    }
+
+    pub fn resume_job(&self, id: &str) -> Change {
+        one(self.change_all(JobVerb::Resume, &[job_id(id)]))
+    }
+
     pub fn retry(&self, id: &str) -> Change {
         one(self.change_all(JobVerb::Retry, &[job_id(id)]))
     }

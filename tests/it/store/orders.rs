@@ -37,6 +37,7 @@ fn a_new_worker_has_no_orders(fixture: &Fixture) {
         drain: false,
         kill_at: None,
         cancelled: Vec::new(),
+        paused: Vec::new(),
         settings: domain::settings::Settings::default(),
         next_fire: None,
         idle: true,

@@ -125,7 +125,11 @@ fn running_lines(view: &Snapshot, clock: &Clock, width: usize) -> Vec<String> {
         table.row(vec![
             job.id.as_str().into(),
             lease.worker.as_str().into(),
-            clock.elapsed(lease.started_at).into(),
+            match lease.paused_at {
+                Some(_) => format!("{} (paused)", clock.elapsed(lease.started_at)),
+                None => clock.elapsed(lease.started_at),
+            }
+            .into(),
             job.label().into(),
         ]);
     }

@@ -48,6 +48,9 @@ pub struct AttemptRequests {
     /// The number of the signal that a cancellation sends first.
     #[serde(skip_serializing_if = "is_default")]
     pub signal: Option<i32>,
+    /// Since when it has been paused, in milliseconds of UTC.
+    #[serde(skip_serializing_if = "is_default")]
+    pub paused_at: Option<i64>,
 }
 
 impl JobOptions {
@@ -150,9 +153,9 @@ mod tests {
             retry_on: None,
             no_retry_on: ExitCodes::new([2, 255]).ok(),
             reported: Some(1),
-            requests: AttemptRequests { attempt: 2, signal: Some(10) },
+            requests: AttemptRequests { attempt: 2, signal: Some(10), paused_at: Some(7) },
         };
-        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255],"reported":1,"requests":{"attempt":2,"signal":10}}"#;
+        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255],"reported":1,"requests":{"attempt":2,"signal":10,"paused_at":7}}"#;
         assert_eq!(options.to_json().as_deref(), Some(stored));
         assert_eq!(JobOptions::from_json(Some(stored)).expect("reads back"), options);
         assert_eq!(options.requests_for(2).signal, Some(10));

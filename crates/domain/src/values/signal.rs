@@ -89,8 +89,8 @@ impl FromStr for Signal {
         }
         let upper = typed.to_ascii_uppercase();
         let name = upper.strip_prefix("SIG").unwrap_or(&upper);
-        let is_named = |known: &&str| known.strip_prefix("SIG") == Some(name);
-        let at = NAMES.iter().position(|known| is_named(&known)).ok_or(SignalError::Unknown)?;
+        let is_named = |known: &str| known.strip_prefix("SIG") == Some(name);
+        let at = NAMES.iter().position(|known| is_named(known)).ok_or(SignalError::Unknown)?;
         i32::try_from(at).ok().and_then(Self::from_number).ok_or(SignalError::Unknown)
     }
 }

@@ -77,6 +77,8 @@ struct State {
     is_closed: bool,
     /// Jobs with a reader whose claims have not arrived yet: a reader may see a claim before this worker does.
     watched: VecDeque<u64>,
+    /// The leases of paused jobs.
+    paused: Vec<LeaseRef>,
 }
 
 #[derive(Debug)]
@@ -183,6 +185,7 @@ impl Dispatcher {
             unkillable: Vec::new(),
             is_closed: false,
             watched: VecDeque::new(),
+            paused: Vec::new(),
         };
         Ok(Self { state: Mutex::new(state), changed: Condvar::new(), bell: EventBell::new()? })
     }
@@ -219,6 +222,9 @@ impl Dispatcher {
                 state.slots[slot].bell.reset();
                 if is_watched {
                     state.slots[slot].bell.ring_for_reader();
+                }
+                if state.paused.contains(&claim.lease) {
+                    state.slots[slot].bell.ring_to_pause(true);
                 }
                 state.slots[slot].number = claim.number;
                 state.slots[slot].running = Some(claim.lease.clone());
@@ -376,6 +382,22 @@ impl Dispatcher {
             state.claims.drain(..).partition(|queued: &QueuedClaim| why(&queued.claim.lease).is_some());
         state.claims = others;
         VecDeque::into_iter(interrupted).map(|queued| queued.claim).collect()
+    }
+
+    /// Pauses the attempts with these leases, and continues all others.
+    pub(crate) fn set_paused(&self, paused: &[LeaseRef]) {
+        let mut state = self.lock();
+        if state.paused == paused {
+            return;
+        }
+        let before = std::mem::replace(&mut state.paused, paused.to_vec());
+        for slot in &state.slots {
+            let Some(lease) = &slot.running else { continue };
+            let is_paused = paused.contains(lease);
+            if before.contains(lease) != is_paused {
+                slot.bell.ring_to_pause(is_paused);
+            }
+        }
     }
 
     /// Notes that readers follow the output of these jobs.

@@ -24,7 +24,7 @@ const OUTCOMES: [Outcome; 8] = [
 const BAD_OUTCOMES: [Outcome; 4] = [OUTCOMES[1], OUTCOMES[2], OUTCOMES[3], OUTCOMES[4]];
 
 /// The names of the lives that [`start`] builds; those that are not processing come first.
-const STARTS: [&str; 12] = [
+const STARTS: [&str; 13] = [
     "pending",
     "blocked",
     "scheduled",
@@ -37,6 +37,7 @@ const STARTS: [&str; 12] = [
     "last_try",
     "poisoned",
     "cancelling",
+    "paused",
 ];
 
 /// The life with this name. `last_try` has no retry left, `poisoned` is dead after one more loss, and `cancelling` has a
@@ -57,6 +58,10 @@ fn start(name: &str) -> Life {
         "cancelling" => {
             Life { losses: losses(4, BOOT), failures: 3, ..life(lease(Some(CancelReason::User))) }
         }
+        "paused" => {
+            let lease = Lease { paused_at: Some(NOW), ..Lease::new(worker(), NOW, later(30)) };
+            life(State::Processing(lease))
+        }
         "completed" => life(State::Completed { finished_at: NOW }),
         "failed" => life(State::Failed),
         "waiting" => waiting(life(State::Failed)),
@@ -72,6 +77,8 @@ fn events() -> Vec<Event> {
     events.extend(OUTCOMES.map(|outcome| settled(1, outcome)));
     events.extend([
         Event::Cancel { signal: None },
+        Event::Pause,
+        Event::Resume,
         Event::Replace,
         Event::Retry { blocked_by: 0 },
         Event::DependencyMet,
@@ -86,6 +93,8 @@ fn label(event: &Event) -> String {
         Event::Extend { .. } => "extend".to_owned(),
         Event::Settle { outcome, .. } => format!("settle_{}", outcome.name()),
         Event::Cancel { .. } => "cancel".to_owned(),
+        Event::Pause => "pause".to_owned(),
+        Event::Resume => "resume".to_owned(),
         Event::Replace => "replace".to_owned(),
         Event::Retry { .. } => "retry".to_owned(),
         Event::DependencyMet => "dependency_met".to_owned(),
@@ -460,4 +469,23 @@ fn a_ready_job_stays_ready_when_the_clock_is_set_back() {
     assert_eq!(plain.wait_index(earlier), WaitIndex::Ready);
     let timed = Life::begin(Some(NOW), 3, 0, NOW);
     assert_eq!(timed.wait_index(earlier), WaitIndex::Waiting, "the user requested that time");
+}
+
+#[test]
+fn a_pause_lasts_until_it_is_resumed_or_the_job_is_cancelled() {
+    let running = start("processing");
+    let paused = follow(&running, Event::Pause, later(1));
+    assert_eq!(paused.state.paused_at(), Some(later(1)));
+    assert_eq!(follow(&paused, Event::Pause, later(2)), paused, "it is paused since the first request");
+    assert_eq!(
+        follow(&paused, Event::Extend { attempt: 1, until: later(60) }, later(2)).state.paused_at(),
+        Some(later(1)),
+        "a heartbeat keeps the pause"
+    );
+    assert_eq!(follow(&paused, Event::Resume, later(2)), running);
+    assert_eq!(follow(&running, Event::Resume, later(2)), running);
+    let cancelled = follow(&paused, Event::Cancel { signal: None }, later(2));
+    assert_eq!(cancelled.state.paused_at(), None, "the command continues, to handle the signal");
+    let again = follow(&follow(&paused, settled(1, Outcome::Lost), later(2)), claim_event(), later(3));
+    assert_eq!(again.state.paused_at(), None, "a pause ends with its attempt");
 }

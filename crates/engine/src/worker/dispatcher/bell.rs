@@ -21,6 +21,8 @@ pub(crate) struct Notice {
     pub(crate) interrupt: Option<Interrupt>,
     /// A reader follows the output.
     pub(crate) is_watched: bool,
+    /// Pause the attempt, or continue it.
+    pub(crate) pause: Option<bool>,
 }
 
 impl SlotBell {
@@ -47,6 +49,11 @@ impl SlotBell {
 
     pub(super) fn ring_for_reader(&self) {
         self.notice().is_watched = true;
+        self.bell.ring();
+    }
+
+    pub(super) fn ring_to_pause(&self, pause: bool) {
+        self.notice().pause = Some(pause);
         self.bell.ring();
     }
 

@@ -74,7 +74,7 @@ fn a_slot_is_notified_of_a_reader_before_and_after_its_job_is_claimed() {
     }
     assert_eq!(notices, [false, true, true]);
     dispatcher.note_readers(&[3]);
-    assert_eq!(bell.take(), Notice { interrupt: None, is_watched: true }, "the job is running");
+    assert_eq!(bell.take(), Notice { is_watched: true, ..Notice::default() }, "the job is running");
     dispatcher.note_readers(&[3]);
     dispatcher.dispatch(vec![numbered("next", 4)], 0);
     dispatcher.take(slot).expect("a claim");
@@ -163,6 +163,27 @@ fn a_claim_that_an_idle_slot_is_about_to_take_is_not_recalled_as_prefetched() {
     assert_eq!(ids(&dispatcher.recall_prefetched(later)), ["fourth"], "the slot is busy");
     dispatcher.dispatch(vec![claim("fifth")], 0);
     assert_eq!(ids(&dispatcher.recall()), ["fifth"]);
+}
+
+#[test]
+fn a_slot_gets_each_pause_once_also_if_its_claim_was_still_queued() {
+    let dispatcher = dispatcher(ServedJobs::All);
+    let (slot, bell) = dispatcher.add_slot().expect("a slot");
+    dispatcher.dispatch(["runs", "waits"].map(claim).to_vec(), 0);
+    dispatcher.take(slot).expect("the first");
+    let leases = ["runs", "waits"].map(|id| claim(id).lease);
+    dispatcher.set_paused(&[]);
+    assert_eq!(bell.take(), Notice::default());
+    for expected in [Some(true), None] {
+        dispatcher.set_paused(&leases);
+        assert_eq!(bell.take().pause, expected);
+    }
+    dispatcher.set_paused(&leases[1..]);
+    assert_eq!(bell.take().pause, Some(false));
+    dispatcher.take(slot).expect("the second");
+    assert_eq!(bell.take().pause, Some(true), "it was paused before a slot took it");
+    dispatcher.set_paused(&[]);
+    assert_eq!(bell.take().pause, Some(false));
 }
 
 #[test]

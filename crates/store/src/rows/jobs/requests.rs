@@ -8,6 +8,7 @@ use crate::rows::tx::Tx;
 use domain::job::life::Life;
 use domain::job::options::{AttemptRequests, JobOptions};
 use domain::values::signal::Signal;
+use domain::values::timestamp::Timestamp;
 
 /// Stores the requests that this life has and the stored one has not.
 pub(crate) fn store(tx: &Tx<'_>, before: &JobRow, life: &Life) -> Result<()> {
@@ -15,7 +16,11 @@ pub(crate) fn store(tx: &Tx<'_>, before: &JobRow, life: &Life) -> Result<()> {
         return Ok(());
     };
     let attempt = life.attempts;
-    let requests = AttemptRequests { attempt, signal: lease.cancel_signal.map(Signal::number) };
+    let requests = AttemptRequests {
+        attempt,
+        signal: lease.cancel_signal.map(Signal::number),
+        paused_at: lease.paused_at.map(Timestamp::as_millis),
+    };
     if requests == (AttemptRequests { attempt, ..before.options.requests_for(attempt) }) {
         return Ok(());
     }

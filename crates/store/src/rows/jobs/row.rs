@@ -11,6 +11,7 @@ use domain::job::options::JobOptions;
 use domain::job::{Job, LatestAttempt};
 use domain::values::name::{JobId, NameError};
 use domain::values::signal::Signal;
+use domain::values::timestamp::Timestamp;
 
 /// The columns of a job that every change needs.
 #[derive(Clone, Debug)]
@@ -108,6 +109,7 @@ fn read_life(tx: &Tx<'_>, row: &Row<'_>, options: &JobOptions) -> Result<Life> {
 
 fn read_state(tx: &Tx<'_>, row: &Row<'_>, options: &JobOptions) -> Result<State> {
     let requests = options.requests_for(row.get(8)?);
+    let cancel_requested = read_cancel(row.get(15)?)?;
     let finished_at = || present(row.get(17)?, "finished_at");
     Ok(match row.get(4)? {
         StateName::Pending => State::Pending { blocked_by: row.get(5)? },
@@ -115,8 +117,10 @@ fn read_state(tx: &Tx<'_>, row: &Row<'_>, options: &JobOptions) -> Result<State>
             worker: row.get(13)?,
             started_at: present(row.get(16)?, "started_at")?,
             until: tx.lease_from_stored(row.get(14)?),
-            cancel_requested: read_cancel(row.get(15)?)?,
+            cancel_requested,
             cancel_signal: requests.signal.and_then(Signal::from_number),
+            // A cancellation ends the pause.
+            paused_at: requests.paused_at.filter(|_| cancel_requested.is_none()).map(Timestamp::from_millis),
         }),
         StateName::Completed => State::Completed { finished_at: finished_at()? },
         StateName::Failed => State::Failed,

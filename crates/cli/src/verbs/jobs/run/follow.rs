@@ -21,6 +21,7 @@ use domain::job::Job;
 use domain::job::error_line::reports_exceeded_limit;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
+use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::jobs::change::{Verb, change_ids};
 use ops::jobs::logs::follow::{FollowEvent, Follower};
@@ -52,6 +53,8 @@ pub(super) struct Run<'a> {
     /// Since when the job has not been running.
     waiting_since: Instant,
     pause_reported: bool,
+    /// Since when the job itself has been paused, as the last note said.
+    paused_at: Option<Timestamp>,
     /// The user chose to cancel the job.
     cancel_requested: bool,
     worst: Option<Exit>,
@@ -100,6 +103,7 @@ impl<'a> Run<'a> {
             next_check_at: now,
             waiting_since: now,
             pause_reported: false,
+            paused_at: None,
             cancel_requested: false,
             worst: None,
         })
@@ -237,10 +241,26 @@ impl<'a> Run<'a> {
         if !has_worker(&job, &workers) {
             self.start_worker(&job, workers.is_empty())?;
         }
+        self.note_pause(&job);
         if self.waiting_since.elapsed() >= WORKER_CHECK_INTERVAL {
             self.show_wait_reason(&job)?;
         }
         Ok(())
+    }
+
+    /// Says that a user has paused or resumed the job: otherwise its silence would look like a hang.
+    fn note_pause(&mut self, job: &Job) {
+        let paused_at = job.life.state.paused_at();
+        if paused_at == self.paused_at {
+            return;
+        }
+        self.paused_at = paused_at;
+        let handle = job.handle();
+        if paused_at.is_some() {
+            self.terminal.note(&format!("job {handle} is paused; `queuectl resume {handle}` continues it"));
+        } else if job.life.state.name() == StateName::Processing {
+            self.terminal.note(&format!("job {handle} continues"));
+        }
     }
 
     fn start_worker(&mut self, job: &Job, is_alone: bool) -> Result<(), EarlyExit> {
