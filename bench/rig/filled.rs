@@ -161,6 +161,7 @@ fn job(
         environment: None,
         tags: Vec::new(),
         options: JobOptions::default(),
+        stdin: None,
         if_absent: false,
         batch: None,
     };

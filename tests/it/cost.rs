@@ -15,6 +15,7 @@ mod graphs;
 mod hooks;
 mod idle;
 mod one_shot;
+mod overview;
 mod page_faults;
 mod plans;
 #[cfg(debug_assertions)]

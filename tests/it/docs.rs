@@ -3,6 +3,8 @@
 //! A block that is fenced as `sh` runs as written. The blocks of a page run from top to bottom in one new home, with the
 //! program in `PATH`. Other blocks are not run.
 
+mod coming_from;
+
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

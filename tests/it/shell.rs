@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use domain::job::template::Template;
 use domain::text::shell::{direct_words, quote_words};
 use proptest::prelude::*;
 
@@ -18,6 +19,8 @@ const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/it/shell
 /// Most commands with a special character are not run directly, so that many cases cost little.
 const SPECIAL_CASES: u32 = 4_000;
 const PLAIN_CASES: u32 = 200;
+/// Lines with placeholders, most of which are refused.
+const LINE_CASES: u32 = 400;
 
 /// Characters that expand, redirect, comment out or end a command unless they are quoted.
 const SPECIAL_CHARACTERS: &str = "~#*?$\\!{},[]()|&;<>\n^`+@%:='\"\r\t\u{1}\u{7f}\u{a0}é";
@@ -116,6 +119,64 @@ fn check(command: &str) {
     }
 }
 
+/// Values that create a file if a shell interprets any part of them.
+const HOSTILE_VALUES: [&str; 6] =
+    ["$(>pwned)", "`>pwned`", "';>pwned;'", "\";>pwned;\"", "\n>pwned\n", "E\n>pwned\n#'\n>pwned"];
+
+/// Lines for the shell with placeholders, in and between quotes and substitutions.
+fn line_with_placeholders() -> impl Strategy<Value = String> {
+    let fragments = vec![
+        "{}", "{}", "{}", "{}", "{.}", "echo ", "a", " ", " ", "'", "'", "\"", "\"", "$(", ")", "`", "${x",
+        "${x:-", "}", "${x}", "#", "\\", "<<E", "\n", "((", "$((", "))", "$'", "$\"", "$", ";", "(", "[ ",
+        " ]", "{ ",
+    ];
+    prop::collection::vec(prop::sample::select(fragments), 1..12).prop_map(|fragments| fragments.concat())
+}
+
+/// Fills hostile values into the line, and runs it.
+fn check_that_values_are_inert(line: &str) {
+    let Ok(template) = Template::for_shell_line(line) else {
+        return;
+    };
+    for value in HOSTILE_VALUES {
+        let command = template.fill(1, &[value]);
+        for shell in shells() {
+            let folder = tempfile::tempdir().expect("tempdir");
+            let ran = Command::new(&shell)
+                .arg0("sh")
+                .args(["-c", &command])
+                .current_dir(folder.path())
+                .env_clear()
+                .env("PATH", folder.path())
+                .output();
+            ran.expect("the shell starts");
+            let is_inert = !folder.path().join("pwned").exists();
+            assert!(is_inert, "{} runs the value: {line:?} becomes {command:?}", shell.display());
+        }
+    }
+}
+
+#[test]
+fn a_value_in_a_shell_line_arrives_unchanged() {
+    for line in [
+        "printf %s {}",
+        "printf %s \"{}\"",
+        "printf %s '{}'",
+        "x={}; printf %s \"$x\"",
+        "x=$(printf %s {}x); printf %s \"${x%x}\"",
+        "printf %s",
+    ] {
+        let template = Template::for_shell_line(line).expect(line);
+        for value in HOSTILE_VALUES.iter().chain(&["it's", "a b", "*", "\\", "-"]) {
+            for shell in shells() {
+                let run = Command::new(&shell).args(["-c", &template.fill(1, &[value])]).output();
+                let printed = run.expect("the shell starts").stdout;
+                assert_eq!(shown(&printed), shown(value.as_bytes()), "{}: {line}", shell.display());
+            }
+        }
+    }
+}
+
 #[test]
 fn the_fuzzing_corpus_means_the_same_to_a_shell() {
     for (_, input) in corpus::inputs("shell") {
@@ -129,6 +190,15 @@ fn shown(bytes: &[u8]) -> String {
 
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(cases(LINE_CASES))]
+
+    #[test]
+    fn a_shell_never_interprets_a_value(line in line_with_placeholders()) {
+        check_that_values_are_inert(&line);
+    }
 }
 
 proptest! {

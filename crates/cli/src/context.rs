@@ -136,6 +136,11 @@ impl Context {
         size_of_terminal(io::stdout()).columns
     }
 
+    /// Rows of the terminal; unlimited where standard output is not a terminal.
+    pub(super) fn height(&self) -> usize {
+        if self.stdout_is_terminal { size_of_terminal(io::stdout()).rows } else { usize::MAX }
+    }
+
     /// Whether results are coloured.
     pub(super) fn has_colors(&self) -> bool {
         color_of(self.color, &io::stdout()) != anstream::ColorChoice::Never

@@ -65,6 +65,10 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(super) fn usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
@@ -178,8 +182,10 @@ fn judge(error: &OpError) -> Judgement {
         OpError::Refused(EnqueueRefusal::IdTaken(_)) => {
             with_hint(Exit::Conflict, "--if-absent returns the existing job instead")
         }
-        OpError::Conflict { id, conflict } => (Exit::Conflict, hint_for_conflict(id, conflict)),
-        OpError::NotDead { id, .. } => with_hint(Exit::Conflict, format!("`queuectl show {id}` shows it")),
+        OpError::Conflict { job, conflict } => (Exit::Conflict, hint_for_conflict(&job.short(), conflict)),
+        OpError::NotDead { job, .. } => {
+            with_hint(Exit::Conflict, format!("`queuectl show {}` shows it", job.short()))
+        }
         OpError::ScheduleTaken(_) => with_hint(Exit::Conflict, "`queuectl schedule edit` changes it"),
         OpError::ScheduleChanged(name) => with_hint(
             Exit::Conflict,
@@ -207,6 +213,7 @@ fn judge(error: &OpError) -> Judgement {
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
             with_hint(Exit::Usage, settings(nearest.as_deref()))
         }
+        OpError::AmbiguousCause { .. } => with_hint(Exit::Usage, how_to_list(Named::Cause)),
         OpError::NoHome => with_hint(Exit::Usage, "choose a directory with --home"),
         OpError::Request(_)
         | OpError::Json { .. }
@@ -317,7 +324,7 @@ fn judge_store(error: &StoreError) -> Judgement {
     }
 }
 
-fn hint_for_conflict(id: &JobId, conflict: &Conflict) -> Option<String> {
+fn hint_for_conflict(id: &str, conflict: &Conflict) -> Option<String> {
     match conflict {
         Conflict::WaitedFor { .. } => {
             Some(format!("cancel or remove the dependent jobs first; `queuectl graph {id}` shows them"))
@@ -367,6 +374,7 @@ fn how_to_list(what: Named) -> &'static str {
         Named::Schedule => "`queuectl schedule list` shows the schedules",
         Named::Hook => "`queuectl hook list` shows the hooks",
         Named::Queue => "`queuectl queue list` shows the queues",
+        Named::Cause => "`queuectl dlq list --group` shows the causes",
     }
 }
 

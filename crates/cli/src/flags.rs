@@ -1,6 +1,7 @@
 //! Flags that several verbs share, and what they resolve to.
 
 pub(crate) mod caller;
+pub(crate) mod each;
 pub(crate) mod edit;
 pub(crate) mod fixed;
 pub(crate) mod handle;

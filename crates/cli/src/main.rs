@@ -4,11 +4,13 @@
 
 #![cfg_attr(all(target_env = "gnu", not(test)), no_main)]
 
+mod completion;
 mod confirm;
 mod context;
 mod editor;
 mod failure;
 mod flags;
+mod help;
 mod parse;
 mod render;
 mod root;

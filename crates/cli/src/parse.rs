@@ -2,10 +2,10 @@
 //!
 //! Describing every verb to clap takes longer than all else that an `enqueue` does before it writes. So the parser first
 //! describes the one verb that was asked for. The whole tree is built only to answer everything else: errors, which name
-//! similar verbs and flags, help, and command lines without a verb.
+//! similar verbs and flags, and help. A command line without a verb gets a hidden one.
 
-mod aliases;
-mod command_words;
+pub(crate) mod aliases;
+pub(crate) mod command_words;
 mod suggest;
 
 use std::ffi::OsString;
@@ -15,6 +15,7 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use self::command_words::takes_next_word;
 use super::failure::Failure;
+use super::flags::each::HOW_TO_WRITE_EACH;
 use super::render::help_groups;
 use super::root::{Cli, Global};
 use super::verbs;
@@ -31,6 +32,11 @@ pub(super) struct CommandLine {
 pub(super) fn parse(words: &[OsString]) -> Result<CommandLine, clap::Error> {
     let root = Cli::command();
     let words = &aliases::expand(&root, words);
+    if place_of_verb(&root, words).is_none()
+        && let Ok(line) = parse_one_verb(root.clone(), &[&words[..], &[verbs::NO_VERB.into()]].concat())
+    {
+        return Ok(line);
+    }
     match parse_one_verb(root, words) {
         Ok(line) => Ok(line),
         // The version does not depend on the verbs.
@@ -75,9 +81,7 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
     let (command, path) = verb_of(&root, &words);
     let verb = named(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
     if let Some(typed) = verb {
-        let all = format!("`{} --help` lists the commands", ["queuectl", &path].join(" ").trim_end());
-        let hint = suggest::instead_of_verb(command, &path, typed).unwrap_or(all);
-        return Failure::usage(format!("unknown command `{typed}`")).with_hint(hint);
+        return unknown_verb(command, &path, typed);
     }
     let flag = named(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
     if let Some(word) = flag.filter(|word| begins_json(word) && command_words::takes_command(&path)) {
@@ -91,9 +95,22 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
         };
         suggest::instead_of_value(named(ContextKind::InvalidValue)?, known)
     };
-    let hint = hint.or_else(value);
+    let is_each = || match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) => flag.starts_with("--each "),
+        // A flag that needs `--each`.
+        Some(ContextValue::Strings(missing)) => missing.iter().any(|flag| flag.starts_with("--each ")),
+        _ => false,
+    };
+    let hint = hint.or_else(value).or_else(|| is_each().then(|| HOW_TO_WRITE_EACH.to_owned()));
     let failure = Failure::from_usage(error);
     hint.map_or(failure.clone(), |hint| failure.with_hint(hint))
+}
+
+/// The failure for a verb that does not exist below `command`, whose verbs before it are `path`.
+pub(super) fn unknown_verb(command: &Command, path: &str, typed: &str) -> Failure {
+    let all = format!("`{} --help` lists the commands", ["queuectl", path].join(" ").trim_end());
+    let hint = suggest::instead_of_verb(command, path, typed).unwrap_or(all);
+    Failure::usage(format!("unknown command `{typed}`")).with_hint(hint)
 }
 
 /// The deepest verb that the words name, and the names on the way to it.
@@ -110,7 +127,7 @@ fn verb_of<'a>(root: &'a Command, words: &[OsString]) -> (&'a Command, String) {
 }
 
 /// The place of the first word that is neither a flag nor the value of one: of the verb, if there is one.
-fn place_of_verb(root: &Command, words: &[OsString]) -> Option<usize> {
+pub(crate) fn place_of_verb(root: &Command, words: &[OsString]) -> Option<usize> {
     let mut at = 1;
     loop {
         match words.get(at)?.to_str()? {
@@ -156,9 +173,7 @@ mod tests {
     ];
 
     /// Command lines that the whole tree answers.
-    const EXTRAORDINARY: [&str; 34] = [
-        "",
-        "--json",
+    const EXTRAORDINARY: [&str; 32] = [
         "-h",
         "--help",
         "help",
@@ -329,6 +344,17 @@ mod tests {
     fn every_command_line_gets_the_answer_of_the_whole_tree() {
         for line in ORDINARY.iter().chain(&EXTRAORDINARY).chain(&["-V", "--version", "-qV", "-V list"]) {
             assert_eq!(shown(parse(&split(line))), shown(by_whole(line)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_command_line_without_a_verb_is_answered_by_the_summary() {
+        for line in ["", "--json", "-q", "--home list", "--home=x --utc", "--color never"] {
+            let answer = parse(&split(line)).ok().map(|line| line.verb.name());
+            assert_eq!(answer, Some(verbs::NO_VERB), "{line}");
+        }
+        for line in ["--home", "-x", "--bogus", "--", "-h", "-V", "worker"] {
+            assert!(parse(&split(line)).is_err(), "{line}");
         }
     }
 

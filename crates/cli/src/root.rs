@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use sys::program::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ColorChoice, Parser};
+use clap::{ColorChoice, CommandFactory, Parser};
 
-use super::context::{Context, notes, results};
+use super::context::{Context, notes, results, size_of_terminal};
 use super::failure::{Exit, Failure, report};
+use super::help::request::{self, Level};
+use super::help::short;
 use super::parse;
 use super::parse::{CommandLine, parse};
 use super::render::help_groups::with_own_about_of_help;
@@ -77,24 +79,45 @@ pub(super) fn main() -> ExitCode {
     }
 }
 
-/// Prints help, the version or clap's error. Help that was printed because the verb is missing still exits with an error.
+/// Prints help, the version or clap's error. Help that was printed because the verb of a verb is missing still exits with
+/// an error.
 fn answer_unparsed(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let (as_json, color) = (asks_for_json(arguments), color_asked_for(arguments));
     let no_verb = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     if no_verb && as_json || error.kind() == ErrorKind::MissingSubcommand {
         return report(&missing_verb(error), as_json, color);
     }
-    let text = with_own_about_of_help(&error.render().ansi().to_string());
+    let is_topic =
+        error.kind() == ErrorKind::InvalidSubcommand && request::is_about_globals(&Cli::command(), arguments);
+    if error.use_stderr() && !no_verb && !is_topic {
+        return report(&parse::explain(error, arguments), as_json, color);
+    }
+    let text = if error.kind() == ErrorKind::DisplayVersion {
+        error.render().to_string()
+    } else {
+        help_text(error, arguments)
+    };
     // An error here means that the stream is closed.
     if no_verb {
         let _ = notes(color).write_all(text.as_bytes());
         return Exit::Usage.into();
     }
-    if error.use_stderr() {
-        return report(&parse::explain(error, arguments), as_json, color);
-    }
     let _ = results(color).write_all(text.as_bytes());
     ExitCode::SUCCESS
+}
+
+/// The help that was asked for: one screen, or all of it as clap writes it.
+fn help_text(error: &clap::Error, arguments: &[OsString]) -> String {
+    let width = size_of_terminal(std::io::stdout()).columns;
+    let mut root = parse::whole();
+    root.build();
+    if request::is_about_globals(&root, arguments) {
+        return short::global_help(&root, width);
+    }
+    match request::read(&root, arguments) {
+        (Level::Short, verb) => short::short_help(verb, width),
+        (Level::Full, _) => with_own_about_of_help(&error.render().ansi().to_string()),
+    }
 }
 
 /// clap's own message lists the hidden verbs, too.

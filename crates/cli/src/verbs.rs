@@ -10,10 +10,12 @@ use sys::program::ExitCode;
 
 use clap::{ArgMatches, Command};
 
-use self::inspect::{events, explain, graph, list, logs, show, status, upcoming, wait};
+use self::inspect::{events, explain, graph, list, logs, show, status, summary, upcoming, wait};
 use self::jobs::{batch, enqueue, run, schedule};
 use self::manage::{cancel, dlq, edit, pause, remove, resume, retry};
-use self::upkeep::{backup, completions, doctor, export, import, init, prune, restore, selftest};
+use self::upkeep::{
+    backup, complete, completions, doctor, export, import, init, man, prune, restore, selftest,
+};
 use self::workers::{config, hook, queue, worker};
 use super::context::Context;
 use super::failure::Failure;
@@ -25,7 +27,10 @@ pub(super) struct Group {
     pub(super) verbs: &'static [&'static dyn Verb],
 }
 
-/// Every verb, in the order of the help. The hidden ones are processes that queuectl starts itself.
+/// The verb that stands for none.
+pub(super) const NO_VERB: &str = "__summary";
+
+/// Every verb, in the order of the help. The hidden ones are [`NO_VERB`] and processes that queuectl starts itself.
 pub(super) const GROUPS: [Group; 6] = [
     Group {
         heading: Some("Jobs"),
@@ -83,17 +88,20 @@ pub(super) const GROUPS: [Group; 6] = [
             &Row("import", Reference(import::run)),
             &Row("selftest", Reference(selftest::run)),
             &Row("completions", Reference(completions::run)),
+            &Row("man", Reference(man::run)),
         ],
     },
     Group {
         heading: None,
         verbs: &[
+            &Row(NO_VERB, Reference(summary::run)),
             &Row("__supervisor", Value(worker::run_supervisor)),
             &Row("__worker", Value(worker::run_worker)),
             &Row("__post", Reference(hook::post)),
             &Row("__act", Value(selftest::act)),
             &Row("__linger", Value(selftest::linger)),
             &Row("__tied", Reference(selftest::become_tied)),
+            &Row("__complete", Reference(complete::run)),
         ],
     },
 ];

@@ -78,6 +78,7 @@ mod tests {
             environment: None,
             tags: Vec::new(),
             options: JobOptions::default(),
+            stdin: None,
             if_absent: false,
             batch: None,
         }

@@ -75,7 +75,7 @@ pub enum HookError {
     UnexpectedQueue(HookEvent),
     #[error("event dlq-above needs a threshold: a number of dead jobs")]
     NoThreshold,
-    #[error("event {} does not take a threshold", .0.name_in_flags())]
+    #[error("event {} does not take a threshold; only dlq-above does", .0.name_in_flags())]
     UnexpectedThreshold(HookEvent),
     #[error("the threshold must be at most {MAX_THRESHOLD}")]
     HighThreshold,

@@ -6,6 +6,7 @@ pub mod edit;
 pub mod environment;
 pub mod error_line;
 pub mod graph;
+pub mod handle;
 pub mod json;
 pub mod life;
 pub mod limits;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use self::environment::Environment;
+use self::handle::JobHandle;
 use self::life::Life;
 use self::options::JobOptions;
 use self::outcome::Outcome;
@@ -52,6 +54,8 @@ pub struct NewJob {
     pub environment: Option<Arc<Environment>>,
     pub tags: Vec<String>,
     pub options: JobOptions,
+    /// The standard input of every attempt; `None` if it is empty.
+    pub stdin: Option<Arc<[u8]>>,
     /// The batch that it belongs to.
     pub batch: Option<BatchName>,
     /// If the id is taken, return the existing job instead of an error.
@@ -118,7 +122,12 @@ pub struct Job {
 impl Job {
     /// How people name it: by the id that its caller chose, else by its number.
     pub fn handle(&self) -> String {
-        if self.id.is_generated() { self.number.to_string() } else { self.id.to_string() }
+        self.full_handle().short()
+    }
+
+    /// How messages for people and programs name it.
+    pub fn full_handle(&self) -> JobHandle {
+        JobHandle { id: self.id.clone(), number: Some(self.number) }
     }
 
     pub fn name(&self) -> Option<&str> {

@@ -6,6 +6,7 @@
 mod cron;
 mod error;
 mod fire;
+mod in_words;
 mod policy;
 mod when;
 

@@ -10,13 +10,12 @@ use std::time::Duration;
 use super::job::backoff::{Backoff, BackoffError, Strategy, check_base, check_jitter};
 use super::job::limits::{Limits, LimitsError};
 use super::text::nearest::{MAX_TYPO_DISTANCE, nearest_within};
+use super::values::concurrency::{Concurrency, MAX_CONCURRENCY};
 use super::values::size::{SizeError, format_size, parse_size};
 use super::values::span::{SpanError, format_span, parse_span};
 
 /// The maximum number of retries of a job.
 pub const MAX_RETRIES: u32 = 1_000_000;
-/// The maximum number of slots of a worker.
-pub const MAX_CONCURRENCY: u32 = 1_024;
 /// A lease must last at least this many heartbeats, so that a single missed heartbeat does no harm.
 pub const HEARTBEATS_PER_LEASE: u32 = 3;
 
@@ -36,6 +35,8 @@ crate::named_enum! {
         KillGrace = "kill_grace",
         ShutdownGrace = "shutdown_grace",
         Concurrency = "concurrency",
+        Autostart = "autostart",
+        AutostartIdle = "autostart_idle",
         HeartbeatInterval = "heartbeat_interval",
         Lease = "lease",
         CrashLimit = "crash_limit",
@@ -91,6 +92,8 @@ pub enum SettingError {
     ForeignKey { typed: String, instead: &'static str },
     #[error("{key} must be a whole number from {min} to {max}, not `{value}`")]
     NotInRange { key: SettingKey, value: String, min: u64, max: u64 },
+    #[error("{key} must be a whole number from 1 to {MAX_CONCURRENCY} or auto, not `{value}`")]
+    NotSlots { key: SettingKey, value: String },
     #[error("{key} must be a number, not `{value}`")]
     NotANumber { key: SettingKey, value: String },
     #[error("{key} must be {choices}, not `{value}`")]
@@ -121,7 +124,11 @@ pub struct Settings {
     pub job_timeout: Option<Duration>,
     pub kill_grace: Duration,
     pub shutdown_grace: Option<Duration>,
-    pub concurrency: u32,
+    pub concurrency: Concurrency,
+    /// Whether `enqueue` starts a worker pool if none is running.
+    pub autostart: bool,
+    /// How long such a pool stays without work.
+    pub autostart_idle: Duration,
     pub heartbeat_interval: Duration,
     pub lease: Duration,
     pub crash_limit: u32,
@@ -151,7 +158,9 @@ impl Default for Settings {
             job_timeout: None,
             kill_grace: Duration::from_secs(10),
             shutdown_grace: None,
-            concurrency: 1,
+            concurrency: Concurrency::Slots(1),
+            autostart: false,
+            autostart_idle: Duration::from_secs(300),
             heartbeat_interval: Duration::from_secs(5),
             lease: Duration::from_secs(30),
             crash_limit: 5,
@@ -207,7 +216,9 @@ impl Settings {
             SettingKey::ShutdownGrace => {
                 self.shutdown_grace = span_or_never(key, value)?;
             }
-            SettingKey::Concurrency => self.concurrency = whole(key, value, 1, MAX_CONCURRENCY)?,
+            SettingKey::Concurrency => self.concurrency = concurrency(key, value)?,
+            SettingKey::Autostart => self.autostart = switch(key, value)?,
+            SettingKey::AutostartIdle => self.autostart_idle = span(key, value)?,
             SettingKey::HeartbeatInterval => self.heartbeat_interval = positive_span(key, value)?,
             SettingKey::Lease => self.lease = positive_span(key, value)?,
             SettingKey::CrashLimit => self.crash_limit = whole(key, value, 1, MAX_RETRIES)?,
@@ -249,6 +260,8 @@ impl Settings {
             SettingKey::KillGrace => format_span(self.kill_grace),
             SettingKey::ShutdownGrace => or(self.shutdown_grace, "never"),
             SettingKey::Concurrency => self.concurrency.to_string(),
+            SettingKey::Autostart => if self.autostart { "on" } else { "off" }.to_owned(),
+            SettingKey::AutostartIdle => format_span(self.autostart_idle),
             SettingKey::HeartbeatInterval => format_span(self.heartbeat_interval),
             SettingKey::Lease => format_span(self.lease),
             SettingKey::CrashLimit => self.crash_limit.to_string(),
@@ -270,6 +283,18 @@ fn whole(key: SettingKey, value: &str, min: u32, max: u32) -> Result<u32, Settin
         min: min.into(),
         max: max.into(),
     })
+}
+
+fn concurrency(key: SettingKey, value: &str) -> Result<Concurrency, SettingError> {
+    value.parse().map_err(|_| SettingError::NotSlots { key, value: value.to_owned() })
+}
+
+fn switch(key: SettingKey, value: &str) -> Result<bool, SettingError> {
+    match value {
+        "on" | "true" | "yes" => Ok(true),
+        "off" | "false" | "no" | "none" | "never" => Ok(false),
+        _ => Err(SettingError::NotAChoice { key, value: value.to_owned(), choices: "on or off" }),
+    }
 }
 
 fn fraction(
@@ -360,6 +385,9 @@ mod tests {
             (SettingKey::JobTimeout, "none"),
             (SettingKey::KillGrace, "10s"),
             (SettingKey::ShutdownGrace, "never"),
+            (SettingKey::Concurrency, "1"),
+            (SettingKey::Autostart, "off"),
+            (SettingKey::AutostartIdle, "5m"),
             (SettingKey::LogMaxBytes, "16M"),
             (SettingKey::RetainCompleted, "7d"),
             (SettingKey::RetainDead, "never"),
@@ -439,6 +467,9 @@ mod tests {
             (SettingKey::JobTimeout, "0"),
             (SettingKey::Concurrency, "0"),
             (SettingKey::Concurrency, "100000"),
+            (SettingKey::Concurrency, "all"),
+            (SettingKey::Autostart, "maybe"),
+            (SettingKey::AutostartIdle, "never"),
             (SettingKey::Lease, "10s"),
             (SettingKey::HeartbeatInterval, "11s"),
             (SettingKey::Limits, "{\"memory\":\"1\"}"),

@@ -1,6 +1,7 @@
 //! Values that every part uses: times, durations, sizes, names, signals. Parsed at the edge, trusted inside.
 
 pub mod clock;
+pub mod concurrency;
 pub mod day;
 pub mod human_time;
 pub(crate) mod local_time;

@@ -4,6 +4,7 @@ pub mod capture;
 pub(crate) mod child;
 pub(crate) mod command;
 pub(crate) mod cookie;
+pub(crate) mod input;
 pub(crate) mod last_line;
 pub(crate) mod limits;
 pub(crate) mod log_file;
@@ -14,6 +15,7 @@ pub(crate) mod slot_records;
 pub(crate) mod variables;
 
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -183,8 +185,11 @@ fn start(
     let record = context.slots.begin(&claim.lease).map_err(|e| StartFailure::Worker(cannot_write(e)))?;
     failpoint::hit("attempt.before_spawn");
     let at_start = limits.as_ref().map(AttemptLimits::at_start).unwrap_or_default();
+    let stdin = claim.stdin.as_deref().map(input::readable).transpose();
+    let stdin = stdin.map_err(|error| StartFailure::Worker(cannot_start(error)))?;
     let start = |group: Option<&Group>| {
-        Child::start(Start { plan: &plan, input: None, record: Some(&record), limits: at_start, group })
+        let input = stdin.as_ref().map(AsFd::as_fd);
+        Child::start(Start { plan: &plan, input, record: Some(&record), limits: at_start, group })
     };
     let mut started = start(slot.group());
     if started.as_ref().is_err_and(is_group_error)

@@ -6,6 +6,7 @@ pub(crate) mod dispatcher;
 pub(crate) mod event_loop;
 pub(crate) mod files;
 pub(crate) mod health;
+pub(crate) mod idle_end;
 pub(crate) mod ledger;
 pub(crate) mod prefetch;
 pub(crate) mod relay;
@@ -42,6 +43,7 @@ use super::orphans::reparented::Orphans;
 use domain::job::environment::Environment;
 use domain::log;
 use domain::settings::Settings;
+use domain::values::concurrency::Concurrency;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use store::{
@@ -49,7 +51,7 @@ use store::{
 };
 use sys::host;
 use sys::host::{Observer, Origin};
-use sys::process::{rlimit, spawn, user};
+use sys::process::{load, rlimit, spawn, user};
 use sys::signal::interrupts::Interrupts;
 use sys::{failpoint, signal};
 
@@ -65,10 +67,12 @@ pub struct WorkerPlan {
     pub store: Option<PathBuf>,
     pub served: ServedJobs,
     /// Slots; `None` follows the setting, also when it changes.
-    pub concurrency: Option<u32>,
+    pub concurrency: Option<Concurrency>,
     pub supervisor_pid: u32,
     pub stop_seen: Option<u64>,
     pub until_empty: bool,
+    /// End after this time without work, as the setting `autostart_idle` says.
+    pub until_idle: bool,
     /// Whether the journal is also written to standard error.
     pub echo: bool,
     /// The pipe on which it reports that it is ready.
@@ -175,6 +179,8 @@ pub(super) struct Worker<'a> {
     pub(super) deliveries: DeliveryPool,
     /// When the next delivery to a hook is due.
     pub(super) next_delivery: Option<Timestamp>,
+    /// Since when it has had nothing to do, for a worker that ends after a while.
+    pub(super) idle_since: Option<Instant>,
     /// Since when only deliveries to hooks have kept this worker from ending.
     pub(super) waiting_for_deliveries_since: Option<Instant>,
     threads: Vec<JoinHandle<()>>,
@@ -195,7 +201,7 @@ impl<'a> Worker<'a> {
         let observer = Observer::here().map_err(system)?;
         let dispatcher = Dispatcher::new(rules(&settings), plan.served.clone())
             .map_err(EngineError::system("failed to create a bell"))?;
-        let concurrency = plan.concurrency.unwrap_or(settings.concurrency);
+        let concurrency = slots_of(plan, &settings);
         let new = NewWorker {
             id: plan.id.clone(),
             host: host::name(),
@@ -217,6 +223,7 @@ impl<'a> Worker<'a> {
             deliveries: DeliveryPool::new(&context)
                 .map_err(EngineError::system("failed to create a bell"))?,
             next_delivery: None,
+            idle_since: None,
             waiting_for_deliveries_since: None,
             wake: Wake::new().map_err(EngineError::system("failed to create an epoll instance"))?,
             ledger: Ledger::new(plan.id.clone(), &dispatcher, &context, &journal),
@@ -265,8 +272,7 @@ impl<'a> Worker<'a> {
 
     /// How many attempts may run at once.
     pub(super) fn slots(&self) -> usize {
-        let slots = self.plan.concurrency.unwrap_or(self.settings.concurrency);
-        usize::try_from(slots).unwrap_or(usize::MAX)
+        usize::try_from(slots_of(self.plan, &self.settings)).unwrap_or(usize::MAX)
     }
 
     /// Starts missing slots. Surplus slots stay idle.
@@ -289,8 +295,7 @@ impl<'a> Worker<'a> {
     pub(super) fn publish_slots(&mut self) -> Result<(), StoreError> {
         let load = self.dispatcher.load();
         // While one attempt must run alone the other slots are useless, so they must not count as capacity.
-        let concurrency =
-            if load.is_reserved { 1 } else { self.plan.concurrency.unwrap_or(self.settings.concurrency) };
+        let concurrency = if load.is_reserved { 1 } else { slots_of(self.plan, &self.settings) };
         let busy = u32::try_from(load.running).unwrap_or(u32::MAX);
         let slots = WorkerSlots { concurrency, most: busy.max(concurrency) };
         if slots != self.published_slots {
@@ -349,6 +354,10 @@ impl<'a> Worker<'a> {
             }
         }
     }
+}
+
+fn slots_of(plan: &WorkerPlan, settings: &Settings) -> u32 {
+    plan.concurrency.unwrap_or(settings.concurrency).slots(load::processors())
 }
 
 pub(super) fn rules(settings: &Settings) -> Rules {

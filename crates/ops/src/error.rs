@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::jobs::enqueue::each::EachError;
 use domain::hook::HookError;
 use domain::job::edit::EditError;
+use domain::job::handle::JobHandle;
 use domain::job::life::StateName;
 use domain::job::spec::SpecError;
 use domain::log::LogError;
@@ -28,11 +29,12 @@ domain::named_enum! {
         Schedule = "schedule",
         Hook = "hook",
         Queue = "queue",
+        Cause = "cause",
     }
 }
 
 /// How many unfinished jobs one message names.
-const MAX_UNFINISHED_NAMED: usize = 10;
+pub const MAX_UNFINISHED_NAMED: usize = 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum OpError {
@@ -79,15 +81,15 @@ pub enum OpError {
     /// The caller runs inside a job.
     #[error("queue `{queue}` runs one job at a time, and job `{job}` occupies it while it waits")]
     OnlySlotTaken { job: JobId, queue: QueueName },
-    #[error("job `{id}` is {} {why}", state.name())]
+    #[error("job {job} is {} {why}", state.name())]
     Unsuccessful {
-        id: JobId,
+        job: JobHandle,
         state: StateName,
         /// `(user)`, or `because …`
         why: String,
     },
     #[error("{}", timed_out(*after, unfinished, *of))]
-    TimedOut { after: Duration, unfinished: Vec<(JobId, StateName)>, of: usize },
+    TimedOut { after: Duration, unfinished: Vec<(JobHandle, StateName)>, of: usize },
     #[error("job `{job}` has no attempt {attempt}")]
     NoSuchAttempt { job: JobId, attempt: u32, known: Vec<u32> },
     #[error("the output of attempt {attempt} of job `{job}` is not on this machine (it ran on `{host}`)")]
@@ -111,16 +113,18 @@ pub enum OpError {
         #[source]
         source: std::io::Error,
     },
-    #[error("job `{id}` was not changed")]
+    #[error("job {job} was not changed")]
     Conflict {
-        id: JobId,
+        job: JobHandle,
         #[source]
         conflict: Conflict,
     },
-    #[error("job `{id}` is not dead (it is {})", state.name())]
-    NotDead { id: JobId, state: StateName },
+    #[error("job {job} is not dead (it is {})", state.name())]
+    NotDead { job: JobHandle, state: StateName },
     #[error("there is no {} `{name}`", what.name())]
     NoSuch { what: Named, name: String, nearest: Option<String> },
+    #[error("several causes begin with `{typed}`")]
+    AmbiguousCause { typed: String },
     #[error("{count} of the {of} jobs of batch `{name}` did not succeed")]
     UnsuccessfulBatch { name: BatchName, count: u64, of: u64 },
     #[error("{unfinished} of the {of} jobs of batch `{name}` are unfinished after {}", format_span(*after))]
@@ -415,13 +419,14 @@ fn for_itself(job: &JobId, dependent: Option<&JobId>) -> String {
     }
 }
 
-fn timed_out(after: Duration, unfinished: &[(JobId, StateName)], of: usize) -> String {
+fn timed_out(after: Duration, unfinished: &[(JobHandle, StateName)], of: usize) -> String {
     let after = format_span(after);
-    if let (1, [(id, state)]) = (of, unfinished) {
-        return format!("job `{id}` is still {} after {after}", state.name());
+    if let (1, [(job, state)]) = (of, unfinished) {
+        return format!("job {job} is still {} after {after}", state.name());
     }
     let shown = unfinished.iter().take(MAX_UNFINISHED_NAMED);
-    let mut names: Vec<String> = shown.map(|(id, state)| format!("{id} is {}", state.name())).collect();
+    let mut names: Vec<String> =
+        shown.map(|(job, state)| format!("{} is {}", job.short(), state.name())).collect();
     if let more @ 1.. = unfinished.len() - names.len() {
         names.push(format!("and {more} more"));
     }

@@ -12,5 +12,6 @@ pub mod explain;
 pub mod handle;
 pub mod list;
 pub mod logs;
+pub mod overview;
 pub mod wait;
 pub mod wait_reason;

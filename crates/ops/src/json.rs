@@ -71,6 +71,9 @@ pub struct RecordJson<'a> {
     schedule: Option<&'a ScheduleName>,
     scheduled_for: Option<Timestamp>,
     env: Vec<&'a str>,
+    /// The size of its standard input, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdin_bytes: Option<u64>,
     events: &'a [JobEvent],
     history: Vec<AttemptJson<'a>>,
 }
@@ -90,6 +93,7 @@ impl<'a> From<&'a JobRecord> for RecordJson<'a> {
             schedule: record.schedule.as_ref(),
             scheduled_for: record.scheduled_for,
             env: options.env.keys().map(String::as_str).collect(),
+            stdin_bytes: Some(options.stdin_bytes).filter(|bytes| *bytes > 0),
             events: &record.events,
             history: record.history.iter().map(AttemptJson::from).collect(),
         }
@@ -231,7 +235,7 @@ json_object! {
             ServedJobs::All => None,
             ServedJobs::InOrder(queues) => Some(&queues[..]),
             // The worker runs a single job.
-            ServedJobs::Job(_) => Some(&[][..]),
+            ServedJobs::Batch(_) | ServedJobs::Job(_) => Some(&[][..]),
         },
         concurrency: worker.concurrency,
         running: worker.running,

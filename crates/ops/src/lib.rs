@@ -11,6 +11,7 @@ pub mod json;
 pub mod queues;
 pub mod schedule;
 pub mod status;
+pub mod summary;
 pub mod upcoming;
 pub mod upkeep;
 pub mod worker;

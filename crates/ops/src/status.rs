@@ -116,7 +116,7 @@ fn draining(
         job.life.state.lease().is_some_and(|lease| draining.iter().any(|worker| worker.id == lease.worker))
     });
     running.reverse();
-    let named: Vec<String> = running.iter().take(MAX_RUNNING_NAMED).map(|job| job.id.to_string()).collect();
+    let named: Vec<String> = running.iter().take(MAX_RUNNING_NAMED).map(Job::handle).collect();
     let running = draining.iter().map(|worker| u64::from(worker.running)).sum();
     let (count, by) = (draining.len() as u64, stop.map(|stop| stop.by.as_str()));
     Ok(Some(Problem::draining(count, by, running, &named, waiting(jobs))))

@@ -117,6 +117,8 @@ pub struct Claim {
     pub environment: Option<Arc<Environment>>,
     /// Added to the environment.
     pub env: BTreeMap<String, String>,
+    /// Its standard input; `None` if it is empty.
+    pub stdin: Option<Vec<u8>>,
     pub timeout: Option<Duration>,
     /// The limits of the job, its queue and the settings combined.
     pub limits: Limits,

@@ -15,7 +15,7 @@ use domain::job::edit::Edit;
 use domain::job::graph::Graph;
 use domain::job::life::StateName;
 use domain::job::{Job, JobRecord, NewJob};
-use domain::values::name::JobId;
+use domain::values::name::{JobId, QueueName};
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 
@@ -92,9 +92,9 @@ impl dyn Store + '_ {
         self.view(find::latest_running)
     }
 
-    /// Dead jobs by reason and error line.
-    pub fn dead_by_error(&self) -> Result<Vec<DeadGroup>> {
-        self.view(list::dead_by_error)
+    /// The dead jobs that match a filter, whatever its phases are, with what they died of; otherwise as [`Self::select`].
+    pub fn select_dead(&self, filter: &JobFilter, below: Option<u64>, limit: usize) -> Result<Vec<DeadJob>> {
+        self.view(|tx| list::select_dead(tx, filter, below, limit))
     }
 
     /// The dependencies and dependents of a job, up to `limit` jobs. `None` if the job does not exist.
@@ -399,12 +399,14 @@ fn depend(count: u64) -> String {
     }
 }
 
-/// Dead jobs with the same reason and the same error line.
+/// A dead job as a selection found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadGroup {
+pub struct DeadJob {
+    pub job: JobRef,
+    pub queue: QueueName,
     pub reason: String,
+    pub exit_code: Option<i32>,
+    pub signal: Option<Signal>,
     pub error: Option<String>,
-    pub count: u64,
-    pub last_at: Timestamp,
-    pub example: JobId,
+    pub finished_at: Timestamp,
 }

@@ -12,7 +12,7 @@ use crate::rows::verbs::{extend, pause, reap};
 use crate::{LeaseRef, LeaseStatus, Result, Store};
 use domain::job::Job;
 use domain::settings::Settings;
-use domain::values::name::{JobId, QueueName, WorkerId};
+use domain::values::name::{BatchName, JobId, QueueName, WorkerId};
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 use sys::host::{HostKey, Origin};
@@ -133,6 +133,8 @@ pub enum ServedJobs {
     All,
     /// Those of these queues; each queue only while the ones before it have nothing ready.
     InOrder(Vec<QueueName>),
+    /// Those of this batch, in any queue, until all of them are finished.
+    Batch(BatchName),
     /// This one job only.
     Job(JobId),
 }
@@ -143,12 +145,24 @@ impl ServedJobs {
         match self {
             Self::All => true,
             Self::InOrder(queues) => queues.contains(queue),
-            Self::Job(_) => false,
+            Self::Batch(_) | Self::Job(_) => false,
         }
     }
 
     pub fn has(&self, job: &Job) -> bool {
-        matches!(self, Self::Job(id) if *id == job.id) || self.has_queue(&job.queue)
+        match self {
+            Self::All | Self::InOrder(_) => self.has_queue(&job.queue),
+            Self::Batch(name) => job.batch.as_ref() == Some(name),
+            Self::Job(id) => *id == job.id,
+        }
+    }
+
+    /// Whether it runs jobs that are enqueued later. A worker for certain jobs does not.
+    pub fn takes_new_jobs(&self) -> bool {
+        match self {
+            Self::All | Self::InOrder(_) => true,
+            Self::Batch(_) | Self::Job(_) => false,
+        }
     }
 }
 

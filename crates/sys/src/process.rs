@@ -25,6 +25,25 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::host::FileId;
 
+/// The names of programs that read scripts.
+const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "busybox", "zsh", "ksh", "mksh", "fish"];
+
+/// Whether the parent process is a shell whose standard input is this file, pipe or socket. Other programs, such as
+/// `timeout`, have it only to pass it on.
+pub fn is_input_of_shell(input: impl AsFd) -> bool {
+    let Some(parent) = rustix::process::getppid().map(Pid::as_raw_nonzero) else {
+        return false;
+    };
+    let name = fs::read_to_string(format!("/proc/{parent}/comm"));
+    if !name.is_ok_and(|name| SHELLS.contains(&name.trim_end())) {
+        return false;
+    }
+    let theirs = fs::metadata(format!("/proc/{parent}/fd/0"));
+    let ours = rustix::fs::fstat(input);
+    theirs
+        .is_ok_and(|theirs| ours.is_ok_and(|ours| (ours.st_dev, ours.st_ino) == (theirs.dev(), theirs.ino())))
+}
+
 /// A handle to one process, which cannot be confused with another.
 #[derive(Debug)]
 pub struct ProcessHandle {

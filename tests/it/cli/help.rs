@@ -1,5 +1,7 @@
 //! Help, version, and the form of errors.
 
+use std::collections::BTreeSet;
+
 use domain::job::spec::JobSpec;
 
 use super::harness::Home;
@@ -32,7 +34,7 @@ fn all_verbs(home: &Home) -> Vec<Vec<String>> {
 }
 
 /// Every verb that the help must list.
-const KNOWN: [&str; 60] = [
+const KNOWN: [&str; 63] = [
     "enqueue",
     "run",
     "list",
@@ -44,6 +46,8 @@ const KNOWN: [&str; 60] = [
     "events",
     "status",
     "cancel",
+    "pause",
+    "resume",
     "retry",
     "edit",
     "remove",
@@ -51,6 +55,7 @@ const KNOWN: [&str; 60] = [
     "doctor",
     "selftest",
     "completions",
+    "man",
     "prune",
     "backup",
     "restore",
@@ -113,9 +118,70 @@ fn every_verb_has_help_with_an_example_and_the_common_flags() {
         for flag in ["--json", "--home", "--store", "--color", "-q"] {
             assert!(ran.stdout.contains(flag), "{flag} is missing: {ran}");
         }
-        home.run(verb.iter().map(String::as_str).chain(["-h"])).ok().shows("Usage: queuectl");
     }
     assert!(!home.path().exists(), "help makes nothing");
+}
+
+/// The long flags in a text.
+fn flags_in(help: &str) -> BTreeSet<&str> {
+    let words = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    words.filter(|word| word.starts_with("--") && word.len() > 2).collect()
+}
+
+#[test]
+fn the_short_help_of_every_verb_is_one_screen_with_examples() {
+    let home = Home::new();
+    for verb in all_verbs(&home).into_iter().chain([Vec::new()]) {
+        let ask = |flag: &str| home.run(verb.iter().map(String::as_str).chain([flag])).ok().says_nothing();
+        let (short, full) = (ask("-h"), ask("--help"));
+        let lines = short.lines();
+        assert!(lines.len() <= 40, "{} lines: {short}", lines.len());
+        for line in &lines {
+            assert!(line.chars().count() <= 80 && line.trim_end() == *line, "`{line}` in {short}");
+        }
+        assert!(lines.iter().any(|line| line.starts_with("Usage: queuectl")), "{short}");
+        let examples = lines.iter().skip_while(|line| !line.starts_with("Example")).skip(1);
+        let examples = examples.take_while(|line| line.starts_with("  ")).count();
+        assert!((1..=3).contains(&examples), "{short}");
+        let globals = "Global options: --home --store --json -q --utc --color (queuectl help globals)";
+        assert!(lines.contains(&globals), "{short}");
+        // Each flag is shown, or at least named; and the complete help has it.
+        let options = |help: &str| help.split("\nExample").next().map(str::to_owned).unwrap_or_default();
+        let (named, known) = (options(&short.stdout), options(&full.stdout));
+        for flag in flags_in(&named) {
+            assert!(flags_in(&known).contains(flag), "{flag} of {short} is not in {full}");
+        }
+        for line in known.lines().map(str::trim_start).filter(|line| line.starts_with('-')) {
+            let is_common =
+                ["--home", "--store", "--json", "--quiet", "--utc", "--color", "--help", "--version"]
+                    .iter()
+                    .any(|flag| flags_in(line).contains(flag));
+            let flag = flags_in(line).into_iter().next().unwrap_or_default();
+            assert!(is_common || flags_in(&named).contains(flag), "{flag} is not named in {short}");
+        }
+    }
+}
+
+#[test]
+fn help_globals_explains_the_flags_of_every_verb() {
+    let home = Home::new();
+    let ran = home.run(["help", "globals"]).ok().says_nothing();
+    for flag in
+        ["--home <DIR>", "--store <PATH>", "--json", "-q, --quiet", "--utc", "--color <WHEN>", "NO_COLOR"]
+    {
+        assert!(ran.stdout.contains(flag), "{flag} is missing: {ran}");
+    }
+    home.run(["help", "global"]).fails(2).says("unknown command `global`");
+}
+
+#[test]
+fn the_first_of_both_flags_decides() {
+    let home = Home::new();
+    let (short, full) = (home.run(["run", "-h"]).ok().stdout, home.run(["run", "--help"]).ok().stdout);
+    assert_ne!(short, full);
+    assert_eq!(home.run(["run", "-qh", "--help"]).ok().stdout, short);
+    assert_eq!(home.run(["run", "--help", "-h"]).ok().stdout, full);
+    assert_eq!(home.run(["help", "run"]).ok().stdout, full);
 }
 
 #[test]
@@ -126,8 +192,8 @@ fn the_version_is_that_of_the_package() {
 }
 
 #[test]
-fn a_missing_verb_prints_help_on_stderr_and_fails() {
-    for args in [vec![], vec!["dlq"], vec!["worker"], vec!["schedule"], vec!["queue"], vec!["hook"]] {
+fn a_missing_verb_of_a_verb_prints_help_on_stderr_and_fails() {
+    for args in [vec!["dlq"], vec!["worker"], vec!["schedule"], vec!["queue"], vec!["hook"]] {
         let home = Home::new();
         let ran = home.call_without_home(args).run();
         assert_eq!(ran.status.code(), Some(2), "{ran}");
@@ -137,24 +203,20 @@ fn a_missing_verb_prints_help_on_stderr_and_fails() {
 }
 
 #[test]
-fn flags_without_a_verb_are_an_error_that_names_no_hidden_verb() {
+fn flags_of_a_verb_without_its_verb_are_an_error_that_names_no_hidden_verb() {
     let home = Home::new();
-    let hint = "`queuectl --help` lists the commands";
-    for args in [vec!["-q"], vec!["--home", "x"], vec!["--color", "never"]] {
-        let ran = home.call_without_home(args).run().fails(2).prints("");
-        assert_eq!(ran.stderr, format!("error: no command given\nhint: {hint}\n"));
-    }
-    let ran = home.call_without_home(["--json"]).run().fails(2).prints("");
+    let hint = "`queuectl worker --help` lists the commands";
+    let ran = home.call_without_home(["worker", "-q"]).run().fails(2).prints("");
+    assert_eq!(ran.stderr, format!("error: no command given\nhint: {hint}\n"));
+    let ran = home.call_without_home(["worker", "--json"]).run().fails(2).prints("");
     let expected = serde_json::json!({"error": "no command given", "exit_code": 2, "hint": hint});
     assert_eq!(ran.error_json(), expected);
-    let ran = home.call_without_home(["worker", "-q"]).run().fails(2).prints("");
-    assert_eq!(ran.stderr, "error: no command given\nhint: `queuectl worker --help` lists the commands\n");
 }
 
 #[test]
 fn every_list_of_verbs_describes_help_in_the_same_words() {
     let home = Home::new();
-    for args in [vec!["--help"], vec!["worker", "--help"], vec!["dlq", "-h"]] {
+    for args in [vec!["--help"], vec!["worker", "--help"], vec!["dlq", "--help"]] {
         home.run(args).ok().shows("Print this help, or the help of a command");
     }
 }

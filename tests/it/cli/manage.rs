@@ -2,6 +2,8 @@
 
 pub(crate) mod cancel;
 pub(crate) mod dlq;
+mod dlq_causes;
+mod dlq_list;
 pub(crate) mod edit;
 pub(crate) mod pause;
 pub(crate) mod remove;

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod earlier_version;
 pub(crate) mod init;
+pub(crate) mod man;
 pub(crate) mod prune;
 pub(crate) mod selftest;
 pub(crate) mod transfer;

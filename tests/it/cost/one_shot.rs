@@ -9,7 +9,9 @@ const START_CALLS: [&str; 7] =
     ["clone", "clone3", "fork", "vfork", "epoll_create", "epoll_create1", "io_uring_setup"];
 
 /// Each command runs on a home with the jobs `pending`, `done` and `dead`.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 22] = [
+    "--color never",
+    "--json",
     "enqueue -- true",
     "enqueue --priority 3 --tag a --delay 1h --json -- echo hello",
     "enqueue {\"command\":\"true\"}",

@@ -32,18 +32,18 @@ const FIRST_ROW_ONLY: [&str; 4] = [
 const SORTED: [&str; 3] = [
     "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens, \
      rate_refilled_at, limits, retry_on, no_retry_on from queues order by name",
-    "select g.reason, g.error, g.count, g.last_at, j.id as example from (select reason, error, count(*) as count, \
-     max(finished_at) as last_at, max(seq) as newest from jobs where state = 'dead' group by reason, error) g join \
-     jobs j on j.seq = g.newest order by g.count desc",
     "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0) as held, state, \
      started_at, last_heartbeat, folder, held.until as lease_until, coalesce(slots, concurrency) as slots, \
      machine_id, home_id, pid_namespace, lock_device, lock_inode from workers left join (select worker_seq, count(*) as count, \
      min(lease_until) as until from jobs where state = 'processing' group by worker_seq) held on held.worker_seq = \
      workers.seq where state <> 'stopped' order by seq",
+    "select j.priority, r.due_at, r.seq, r.queue_id from jobs j cross join ready r on r.queue_id = j.queue_id and r.priority = \
+     j.priority and r.due_at = j.due_at and r.seq = j.seq where j.batch_id = ?1 order by j.priority desc, r.due_at, r.seq \
+     limit ?2",
 ];
 
 /// The hot statements by their beginning, and the index that each must use.
-const HOT: [(&str, &str); 42] = [
+const HOT: [(&str, &str); 43] = [
     ("select seq from waiting where due_at >=", "waiting USING PRIMARY KEY (due_at>?)"),
     ("select count(*) from schedules", "schedules_due"),
     ("select next_at from schedules", "schedules_due"),
@@ -104,6 +104,7 @@ const HOT: [(&str, &str); 42] = [
         "select j.seq, j.state, j.id from jobs j where j.queue_id = :queue_id",
         "jobs_by_queue (queue_id=? AND state=? AND seq<?)",
     ),
+    ("select j.seq, j.state, j.id, j.reason", "jobs_by_state (state=? AND seq<?)"),
     ("select j.seq, j.state, j.id from jobs j where j.blocked_by > 0", "jobs_blocked"),
     (
         "select j.seq, j.state, j.id from jobs j where j.batch_id = :batch_id",

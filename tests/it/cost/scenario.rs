@@ -83,7 +83,7 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     deliver_hooks(fixture);
     keep_tidy(fixture);
     fixture.store.queues().expect("the queues");
-    fixture.store.dead_by_error().expect("the dead");
+    fixture.store.select_dead(&JobFilter::default(), None, PAGE).expect("dead jobs");
     fixture.store.recent_problems(fixture.now(), fixture.now()).expect("recent problems");
 }
 
@@ -148,6 +148,8 @@ fn enqueue_some(fixture: &Fixture) {
         job("again").unique_key("unique-1"),
         job("new-queue").queue("another"),
         job("new-batch").batch("another"),
+        job("sweep-1").batch("sweep"),
+        job("sweep-2").batch("sweep").delay_secs(80_000),
         job("soon").delay_secs(1).priority(8),
         job("child").after(&["new", "completed-1"]),
         job("dependent").after(&["again"]).delay_secs(80_000),
@@ -180,12 +182,14 @@ fn work(fixture: &Fixture) {
     fixture.store.set_worker_slots(&worker, slots).expect("the slots change");
     fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("the state changes");
     fixture.retire(&worker);
-    for (name, served) in
-        [("in-order", serving(&["another", "default"])), ("one-job", ServedJobs::Job(job_id("ready-9")))]
-    {
+    for (name, served, want) in [
+        ("in-order", serving(&["another", "default"]), 1),
+        ("of-batch", ServedJobs::Batch(batch_name("sweep")), 2),
+        ("one-job", ServedJobs::Job(job_id("ready-9")), 1),
+    ] {
         let worker = fixture.worker_serving(name, served);
         fixture.orders(&worker);
-        fixture.leases(&worker, 1);
+        fixture.leases(&worker, want);
         fixture.retire(&worker);
     }
     // After the clock is set back, the ready jobs are not due.

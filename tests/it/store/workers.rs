@@ -11,7 +11,7 @@ use domain::values::signal::Signal;
 use store::{LeaseRef, LeaseStatus, NewWorker, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
 use sys::host::{FileId, HostKey, Origin};
 
-use super::fixture::new_job::{job, job_id};
+use super::fixture::new_job::{batch_name, job, job_id};
 use super::fixture::{Fixture, every_store, new_worker, serving};
 
 every_store!(
@@ -36,6 +36,7 @@ fn every_field_of_a_worker_is_stored(fixture: &Fixture) {
         ("all", ServedJobs::All, None),
         ("some", serving(&["b", "a", "not-yet"]), Some(u32::MAX)),
         ("one", ServedJobs::Job(job_id("not-yet")), Some(1)),
+        ("batch", ServedJobs::Batch(batch_name("not-yet")), Some(1)),
     ] {
         let new = NewWorker {
             id: id.parse().expect("a worker id"),

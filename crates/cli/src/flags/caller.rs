@@ -1,12 +1,18 @@
 //! The working directory and environment that a new job inherits from the process that enqueues it.
 
+use std::io::{self, Read};
 use std::sync::Arc;
 
+use crate::failure::Failure;
 use domain::job::environment::Environment;
+use ops::OpError;
 use ops::jobs::enqueue::Caller;
 use sys::process::user;
 
-#[derive(Debug, clap::Args)]
+/// The most standard input that a job can have: it is kept in the database, and in the memory of the worker that runs it.
+const MAX_STDIN_BYTES: u64 = 16 << 20;
+
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct CallerFlags {
     /// If a job with this id exists, return it instead of failing
     #[arg(long, help_heading = "Duplicates")]
@@ -14,22 +20,53 @@ pub(crate) struct CallerFlags {
     /// Run with the worker's environment instead of the current one
     #[arg(long, help_heading = "Job")]
     no_env_capture: bool,
+    /// Read standard input (at most 16 MiB), keep it with the job, and give it to every attempt
+    #[arg(long, help_heading = "Job")]
+    stdin: bool,
 }
 
 impl CallerFlags {
     /// For verbs whose jobs always get generated ids.
     pub(crate) fn without_if_absent(no_env_capture: bool) -> Self {
-        Self { if_absent: false, no_env_capture }
+        Self { if_absent: false, no_env_capture, stdin: false }
     }
 
-    pub(crate) fn caller(&self) -> Caller {
-        Caller {
+    pub(crate) fn passes_input(&self) -> bool {
+        self.stdin
+    }
+
+    /// For a call that makes several jobs, or none from the flags.
+    pub(crate) fn refuse_stdin(&self) -> Result<(), Failure> {
+        if !self.stdin {
+            return Ok(());
+        }
+        Err(Failure::usage("--stdin gives standard input to one job")
+            .with_hint("write `queuectl enqueue --stdin COMMAND`; jobs of a list can read files"))
+    }
+
+    pub(crate) fn caller(&self) -> Result<Caller, Failure> {
+        Ok(Caller {
+            stdin: if self.stdin { read_stdin()? } else { None },
             cwd: working_directory(),
             environment: (!self.no_env_capture).then(|| Arc::new(Environment::capture(user::variables()))),
             if_absent: self.if_absent,
             batch: None,
-        }
+        })
     }
+}
+
+/// `None` if it is empty.
+fn read_stdin() -> Result<Option<Arc<[u8]>>, Failure> {
+    let mut bytes = Vec::new();
+    let read = io::stdin().take(MAX_STDIN_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|source| OpError::CannotRead { path: "standard input".into(), source })?;
+    if bytes.len() as u64 > MAX_STDIN_BYTES {
+        return Err(Failure::usage(
+            "standard input is larger than 16 MiB, which is the most that --stdin keeps",
+        )
+        .with_hint("write it to a file, and let the command read that: `queuectl run 'COMMAND < FILE'`"));
+    }
+    Ok((!bytes.is_empty()).then(|| bytes.into()))
 }
 
 /// The caller's working directory; none if it was deleted or its path is not UTF-8.

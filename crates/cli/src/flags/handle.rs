@@ -74,9 +74,11 @@ pub(crate) fn no_jobs_given() -> Failure {
 }
 
 fn latest(store: &dyn Store) -> Result<JobId, Failure> {
-    store.latest()?.ok_or_else(|| {
-        Failure::new(Exit::NotFound, "there are no jobs").with_hint("try `queuectl enqueue echo hi`")
-    })
+    store.latest()?.ok_or_else(no_jobs)
+}
+
+fn no_jobs() -> Failure {
+    Failure::new(Exit::NotFound, "there are no jobs").with_hint("try `queuectl enqueue echo hi`")
 }
 
 fn parse(typed: &str) -> Result<Handle, Failure> {
@@ -112,6 +114,7 @@ fn resolve(context: &Context, handle: &Handle, typed: &str, purpose: Purpose) ->
             context.hint(&format!("\"{typed}\" is a part of {only}; scripts must give the whole id"))?;
             Ok(typed)
         }
+        Resolution::NoJobs => Err(no_jobs()),
         Resolution::Ambiguous(candidates) => Err(ambiguous(store, typed, &candidates)?),
     }
 }

@@ -60,8 +60,9 @@ pub(crate) struct JobFlags {
     /// Delay before a retry, as JSON: {"strategy":"fixed","delay":"5s"} [default: the backoff settings]
     #[arg(long, value_name = "JSON", value_parser = parse_backoff, help_heading = "Timeout and retries")]
     backoff: Option<BackoffChoice>,
-    /// Start after these jobs have completed: numbers or ids (repeat, or separate with commas)
-    #[arg(long, value_name = "JOB", value_delimiter = ',', help_heading = "Start time and dependencies")]
+    /// Start after these jobs have completed: numbers, ids, or % for the latest job (repeat, or separate with commas)
+    #[arg(short = 'a', long, visible_alias = "after", value_name = "JOB", value_delimiter = ',')]
+    #[arg(help_heading = "Start time and dependencies")]
     depends_on: Vec<String>,
     /// If one of those jobs is dead or cancelled: cancel or run [default: cancel]
     #[arg(long, value_name = "CHOICE", help_heading = "Start time and dependencies")]

@@ -65,10 +65,6 @@ impl JobFilterArgs {
 }
 
 impl StatelessFilterArgs {
-    pub(crate) fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
     pub(crate) fn filter(&self, context: &Context) -> Result<JobFilter, Failure> {
         let queue: Option<QueueName> = parse_name("queue", self.queue.as_deref())?;
         let batch: Option<BatchName> = parse_name("batch", self.batch.as_deref())?;
@@ -85,7 +81,7 @@ impl StatelessFilterArgs {
 }
 
 /// Words that other programs use for states, as input only.
-const STATE_WORDS: [(&str, &str); 3] =
+pub(crate) const STATE_WORDS: [(&str, &str); 3] =
     [("running", "processing"), ("done", "completed"), ("queued", "pending")];
 
 fn parse_phase(typed: &str) -> Result<Phase, Failure> {

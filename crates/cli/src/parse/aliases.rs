@@ -19,7 +19,7 @@ pub(crate) const ALIASES: [(&str, &[&str]); 7] = [
 ];
 
 /// The words with an alias replaced by what it stands for.
-pub(super) fn expand<'a>(root: &Command, words: &'a [OsString]) -> Cow<'a, [OsString]> {
+pub(crate) fn expand<'a>(root: &Command, words: &'a [OsString]) -> Cow<'a, [OsString]> {
     let place = place_of_verb(root, words);
     let Some((at, meant)) = place.and_then(|at| {
         let (_, meant) = ALIASES.iter().find(|(alias, _)| words[at] == *alias)?;

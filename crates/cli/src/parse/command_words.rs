@@ -3,12 +3,16 @@
 //! As with `nice` and `sudo`, everything from the first word that is neither a flag nor the value of one belongs to the
 //! command: `queuectl run make -j4 test`. A single word, or a first word with a blank in it, is a line for the shell:
 //! `queuectl enqueue "make && make test" --priority 5`.
+//!
+//! With `--each`, arguments may follow the command after `:::`, as with GNU parallel: `queuectl run --each gzip {} ::: *.log`.
+//! Then `--each` takes no file.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
+use crate::flags::each::ARGUMENTS;
 use crate::verbs::jobs::typed_command::begins_json;
 
 /// The verbs that take a command, and how many words of their own come before it.
@@ -22,51 +26,106 @@ const VERBS: [(&[&str], usize); 5] = [
 
 /// The words with the command marked: by `--` before its words, or by `--command` before a line.
 pub(super) fn mark<'a>(root: &Command, words: &'a [OsString]) -> Cow<'a, [OsString]> {
-    let Some(first) = first_word_of_command(root, words) else {
+    if let Some(marked) = mark_with_arguments(root, words) {
+        return Cow::Owned(marked);
+    }
+    let Some(first) = scan(root, words, EachTakes::File).command else {
         return Cow::Borrowed(words);
     };
-    let word = &words[first];
-    let is_line = words.len() == first + 1 || word.to_string_lossy().contains(char::is_whitespace);
     let mut marked = words.to_vec();
-    if is_line {
-        let mut line = OsString::from("--command=");
-        line.push(word);
-        marked[first] = line;
+    if is_line(words, first) {
+        marked[first] = as_flag(&words[first]);
     } else {
         marked.insert(first, "--".into());
     }
     Cow::Owned(marked)
 }
 
-/// Where the command begins; `None` if the verb takes none, or if it is marked already.
-fn first_word_of_command(root: &Command, words: &[OsString]) -> Option<usize> {
+/// As [`mark`], for a command line with `--each` and `:::`. `None` if it is no such line.
+fn mark_with_arguments(root: &Command, words: &[OsString]) -> Option<Vec<OsString>> {
+    let arguments_at = words.iter().position(|word| word == ARGUMENTS)?;
+    let before = &words[..arguments_at];
+    let found = scan(root, before, EachTakes::Nothing);
+    let mut marked = words.to_vec();
+    marked[found.each?] = format!("{EACH}={ARGUMENTS}").into();
+    match found.command {
+        Some(first) if is_line(before, first) => {
+            marked[first] = as_flag(&words[first]);
+            marked.insert(arguments_at, "--".into());
+        }
+        Some(first) => marked.insert(first, "--".into()),
+        None if found.is_marked => {}
+        None => marked.insert(arguments_at, "--".into()),
+    }
+    Some(marked)
+}
+
+/// Whether the command that begins here is a line for the shell.
+fn is_line(words: &[OsString], first: usize) -> bool {
+    words.len() == first + 1 || words[first].to_string_lossy().contains(char::is_whitespace)
+}
+
+fn as_flag(line: &OsStr) -> OsString {
+    let mut flag = OsString::from("--command=");
+    flag.push(line);
+    flag
+}
+
+const EACH: &str = "--each";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EachTakes {
+    File,
+    Nothing,
+}
+
+/// The places of words that matter here.
+#[derive(Debug, Default)]
+struct Places {
+    /// Where the command begins; `None` if the verb takes none, or if it is marked already.
+    command: Option<usize>,
+    /// The last `--each` before it.
+    each: Option<usize>,
+    /// `--` marks the command.
+    is_marked: bool,
+}
+
+fn scan(root: &Command, words: &[OsString], each_takes: EachTakes) -> Places {
     let mut path: Vec<&Command> = vec![root];
     let mut own_words = None;
+    let mut places = Places::default();
     let mut at = 1;
     while at < words.len() {
         let word = words[at].as_os_str();
         if word == "--" {
-            return None;
+            return Places { is_marked: true, ..places };
         }
         if is_flag(word) {
-            at += if takes_next_word(&path, word) { 2 } else { 1 };
+            let is_each = word == EACH && own_words.is_some();
+            places.each = is_each.then_some(at).or(places.each);
+            let is_alone = is_each && each_takes == EachTakes::Nothing;
+            at += if !is_alone && takes_next_word(&path, word) { 2 } else { 1 };
             continue;
         }
         if let Some(verb) = word.to_str().and_then(|name| path.last()?.find_subcommand(name)) {
             path.push(verb);
             own_words = words_before_command(&path);
         } else {
-            match own_words? {
-                0 => return (!is_other_input(word)).then_some(at),
-                more => own_words = Some(more - 1),
+            match own_words {
+                None => return places,
+                Some(0) => {
+                    let is_command = places.each.is_some() || !is_other_input(word);
+                    return Places { command: is_command.then_some(at), ..places };
+                }
+                Some(more) => own_words = Some(more - 1),
             }
         }
         at += 1;
     }
-    None
+    places
 }
 
-fn words_before_command(path: &[&Command]) -> Option<usize> {
+pub(crate) fn words_before_command(path: &[&Command]) -> Option<usize> {
     let names: Vec<&str> = path[1..].iter().map(|command| command.get_name()).collect();
     VERBS.iter().find(|(verb, _)| *verb == names).map(|(_, count)| *count)
 }
@@ -77,16 +136,16 @@ pub(super) fn takes_command(path: &str) -> bool {
 }
 
 /// JSON, or `-` for standard input.
-fn is_other_input(word: &OsStr) -> bool {
+pub(crate) fn is_other_input(word: &OsStr) -> bool {
     word == "-" || begins_json(&word.to_string_lossy())
 }
 
-fn is_flag(word: &OsStr) -> bool {
+pub(crate) fn is_flag(word: &OsStr) -> bool {
     word.len() > 1 && word.as_encoded_bytes().starts_with(b"-")
 }
 
 /// Whether the value of this flag is the next word, as in `--home DIR` and `-qf FILE`, but not in `--home=DIR` or `-fFILE`.
-pub(super) fn takes_next_word(path: &[&Command], flag: &OsStr) -> bool {
+pub(crate) fn takes_next_word(path: &[&Command], flag: &OsStr) -> bool {
     let Some(flag) = flag.to_str() else {
         return false;
     };
@@ -102,12 +161,12 @@ pub(super) fn takes_next_word(path: &[&Command], flag: &OsStr) -> bool {
     letters.any(is_taker) && letters.next().is_none()
 }
 
-fn has_short(argument: &Arg, letter: char) -> bool {
+pub(crate) fn has_short(argument: &Arg, letter: char) -> bool {
     argument.get_short() == Some(letter)
         || argument.get_all_short_aliases().is_some_and(|aliases| aliases.contains(&letter))
 }
 
-fn has_long(argument: &Arg, long: &str) -> bool {
+pub(crate) fn has_long(argument: &Arg, long: &str) -> bool {
     argument.get_long() == Some(long)
         || argument.get_all_aliases().is_some_and(|aliases| aliases.contains(&long))
 }
@@ -156,6 +215,32 @@ mod tests {
         assert_eq!(
             marked(&["queuectl", "enqueue", "echo hi; ls", "--priority", "5"]),
             ["queuectl", "enqueue", "--command=echo hi; ls", "--priority", "5"]
+        );
+    }
+
+    #[test]
+    fn arguments_after_three_colons_make_each_take_no_file() {
+        for (typed, expected) in [
+            ("enqueue --each gzip -9 {} ::: a b", "enqueue --each=::: -- gzip -9 {} ::: a b"),
+            ("run --each -q convert {} {.}.png ::: a", "run --each=::: -q -- convert {} {.}.png ::: a"),
+            ("run --each gzip ::: a b", "run --each=::: --command=gzip -- ::: a b"),
+            ("run --each -- gzip {} ::: a -- b", "run --each=::: -- gzip {} ::: a -- b"),
+            ("run --each --command x ::: a", "run --each=::: --command x -- ::: a"),
+            ("run --each {} x ::: a", "run --each=::: -- {} x ::: a"),
+            ("run --each ::: a", "run --each=::: -- ::: a"),
+            ("run --each list gzip {}", "run --each list -- gzip {}"),
+            ("run --each=list gzip {} ::: a", "run --each=list -- gzip {} ::: a"),
+            ("run echo --each ::: a", "run -- echo --each ::: a"),
+            ("run echo ::: a", "run -- echo ::: a"),
+            ("hook add h echo --each ::: a", "hook add h -- echo --each ::: a"),
+        ] {
+            let typed = format!("queuectl {typed}");
+            let typed: Vec<&str> = typed.split(' ').collect();
+            assert_eq!(marked(&typed).join(" "), format!("queuectl {expected}"));
+        }
+        assert_eq!(
+            marked(&["queuectl", "run", "--each", "gzip < {}", "--json", ":::", "a", "b"]),
+            ["queuectl", "run", "--each=:::", "--command=gzip < {}", "--json", "--", ":::", "a", "b"]
         );
     }
 

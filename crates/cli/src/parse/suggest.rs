@@ -73,10 +73,10 @@ const FLAGS: &[(&str, &[&str], &str)] = &[
     (
         "enqueue",
         &["--follow", "--wait", "--attach", "--foreground"],
-        "`queuectl run COMMAND` shows the output and waits",
+        "`queuectl run COMMAND`, which shows the output and waits",
     ),
     ("enqueue", &["--shell", "--cmd", "--exec"], "--command"),
-    ("enqueue", &["--after", "--dependency", "--deps", "--needs"], "--depends-on"),
+    ("enqueue", &["--dependency", "--deps", "--needs"], "--depends-on"),
     ("enqueue", &["--retries", "--retry", "--max-retry"], "--max-retries"),
     ("enqueue", &["--at", "--when", "--start", "--scheduled"], "--run-at"),
     ("enqueue", &["--label", "--title", "--description"], "--name"),
@@ -84,6 +84,15 @@ const FLAGS: &[(&str, &[&str], &str)] = &[
     ("enqueue", &["--group"], "--queue or --batch"),
     ("enqueue", &["--dir", "--directory", "--workdir", "--working-directory"], "--cwd"),
     ("enqueue", &["--memory", "--cpu", "--nice"], "--limits, as in --limits memory=512M"),
+    (
+        "enqueue",
+        &["-j", "--jobs", "--concurrency", "--parallel"],
+        "`queuectl run --each` to run the jobs now, or `queuectl worker start --concurrency N`",
+    ),
+    ("enqueue", &[":::"], "--each before the command, as in `--each COMMAND {} ::: A B C`"),
+    ("run", &["--jobs", "--parallel", "--threads", "--slots"], "--concurrency, or -j"),
+    ("run", &["--halt", "--fail-fast", "--halt-on-error"], "--halt-on-failure"),
+    ("run", &["--bar", "--eta", "--progress"], "nothing: a terminal shows a bar"),
     ("worker stop", &["--force", "--kill", "--immediate", "--hard"], "--now"),
     ("worker stop", &["--all"], "nothing: all workers of this home are stopped"),
     ("worker start", &["--workers", "--num", "--number", "--processes"], "--count"),
@@ -94,7 +103,6 @@ const FLAGS: &[(&str, &[&str], &str)] = &[
     ("worker run", &["--once", "--burst", "--drain"], "--until-empty"),
     ("edit", &["--label", "--title", "--description"], "--name"),
     ("list", &["--status", "--filter"], "--state"),
-    ("list", &["--all"], "--limit N, which has no maximum"),
     ("list", &["--output"], "--format"),
     ("logs", &["--id", "--job"], "the job without a flag: `queuectl logs JOB`"),
     ("show", &["--id", "--job"], "the job without a flag: `queuectl show JOB`"),
@@ -133,8 +141,7 @@ pub(super) fn instead_of_flag(command: &Command, path: &str, typed: &str) -> Opt
         "schedule edit" => "schedule add",
         _ => path,
     };
-    let table = look_up(FLAGS, of_verb, typed).or_else(|| look_up(FLAGS, "", typed));
-    if let Some(instead) = table {
+    if let Some(instead) = [path, of_verb, ""].iter().find_map(|path| look_up(FLAGS, path, typed)) {
         return Some(format!("use {instead}"));
     }
     let long = typed.strip_prefix("--")?;
@@ -218,6 +225,7 @@ mod tests {
         assert_eq!(flag("worker stop", "--force").as_deref(), Some("use --now"));
         assert_eq!(flag("enqueue", "--label").as_deref(), Some("use --name"));
         assert_eq!(flag("run", "--label").as_deref(), Some("use --name"));
+        assert_eq!(flag("run", "--jobs").as_deref(), Some("use --concurrency, or -j"));
         assert_eq!(flag("schedule add", "--label").as_deref(), Some("use --name"));
         assert_eq!(flag("list", "--stat").as_deref(), Some("did you mean `--state`?"));
         assert_eq!(flag("schedule edit", "--timezone").as_deref(), Some("use --tz"));

@@ -7,6 +7,8 @@ pub(crate) struct Column {
     pub(crate) content: usize,
     /// Text can be truncated; a truncated number would be a different number.
     pub(crate) is_text: bool,
+    /// Text that is truncated last.
+    pub(crate) is_whole: bool,
 }
 
 impl Column {
@@ -25,6 +27,8 @@ pub(crate) const GAP: usize = 2;
 /// The first pass truncates no further than this: the last column, then the other text columns.
 const PREFERRED_LAST_WIDTH: usize = 30;
 const PREFERRED_TEXT_WIDTH: usize = 20;
+/// Columns are left out before the last one is truncated further than this.
+const FAIR_LAST_WIDTH: usize = 24;
 /// No pass truncates further than this.
 const MIN_LAST_WIDTH: usize = 10;
 const MIN_TEXT_WIDTH: usize = 12;
@@ -36,15 +40,17 @@ pub(crate) fn fit(columns: &[Column], optional: &[usize], width: usize) -> Vec<O
     let widths = columns.iter().map(|column| Some(column.natural())).collect();
     let mut fitter = WidthFitter { columns, widths, width };
     fitter.shrink_last(PREFERRED_LAST_WIDTH);
-    fitter.shrink_texts(PREFERRED_TEXT_WIDTH);
-    fitter.shrink_last(MIN_LAST_WIDTH);
-    fitter.shrink_headings();
+    fitter.shrink_texts(PREFERRED_TEXT_WIDTH, |column| !column.is_whole);
+    fitter.shrink_last(FAIR_LAST_WIDTH);
     for at in optional {
         if fitter.excess() > 0 {
             fitter.widths[*at] = None;
         }
     }
-    fitter.shrink_texts(MIN_TEXT_WIDTH);
+    fitter.shrink_headings();
+    fitter.shrink_last(MIN_LAST_WIDTH);
+    fitter.shrink_texts(MIN_TEXT_WIDTH, |column| !column.is_whole);
+    fitter.shrink_texts(MIN_TEXT_WIDTH, |_| true);
     fitter.widen_last();
     fitter.widths
 }
@@ -76,11 +82,12 @@ impl WidthFitter<'_> {
     }
 
     /// Shortens the widest column first, so that the others stay unchanged for as long as possible.
-    fn shrink_texts(&mut self, least: usize) {
+    fn shrink_texts(&mut self, least: usize, may_shrink: fn(&Column) -> bool) {
         let others = self.columns.len().saturating_sub(1);
         for _ in 0..self.excess() {
             let widths = self.widths[..others].iter_mut().zip(self.columns);
-            let texts = widths.filter_map(|(width, column)| width.as_mut().filter(|_| column.is_text));
+            let is_text = |column: &Column| column.is_text && may_shrink(column);
+            let texts = widths.filter_map(|(width, column)| width.as_mut().filter(|_| is_text(column)));
             match texts.max_by_key(|width| **width) {
                 Some(width) if *width > least => *width -= 1,
                 Some(_) | None => return,
@@ -117,11 +124,11 @@ mod tests {
     use super::*;
 
     fn text(content: usize) -> Column {
-        Column { head: 4, content, is_text: true }
+        Column { head: 4, content, is_text: true, is_whole: false }
     }
 
     fn number(head: usize, content: usize) -> Column {
-        Column { head, content, is_text: false }
+        Column { head, content, is_text: false, is_whole: false }
     }
 
     #[test]
@@ -131,14 +138,10 @@ mod tests {
             ("all fits", &jobs[..], 200, vec![Some(68), Some(10), Some(4), Some(5), Some(50)]),
             ("the last is truncated", &jobs, 140, vec![Some(68), Some(10), Some(4), Some(5), Some(45)]),
             ("then the widest", &jobs, 100, vec![Some(43), Some(10), Some(4), Some(5), Some(30)]),
-            ("then the last again", &jobs, 60, vec![Some(20), Some(10), Some(4), Some(5), Some(13)]),
-            (
-                "then headings, and columns are left out",
-                &jobs,
-                50,
-                vec![Some(20), Some(10), None, Some(4), Some(10)],
-            ),
-            ("a left-out column makes room", &jobs, 49, vec![Some(20), Some(10), None, None, Some(15)]),
+            ("then the last again", &jobs, 74, vec![Some(20), Some(10), Some(4), Some(5), Some(27)]),
+            ("then columns are left out", &jobs, 66, vec![Some(20), Some(10), None, Some(5), Some(25)]),
+            ("a left-out column makes room", &jobs, 60, vec![Some(20), Some(10), None, None, Some(26)]),
+            ("then the last to its minimum", &jobs, 50, vec![Some(20), Some(10), None, None, Some(16)]),
             ("then all texts", &jobs, 38, vec![Some(14), Some(10), None, None, Some(10)]),
             ("never below the minimum", &jobs, 10, vec![Some(12), Some(10), None, None, Some(10)]),
             (
@@ -151,6 +154,15 @@ mod tests {
         ] {
             let optional = if columns.len() == 5 { &[2, 3][..] } else { &[] };
             assert_eq!(fit(columns, optional, width), expected, "{why}");
+        }
+        let id = Column { is_whole: true, ..text(18) };
+        let with_id = [id, text(10), number(4, 1), text(50)];
+        for (width, expected) in [
+            (62, vec![Some(18), Some(10), Some(4), Some(24)]),
+            (44, vec![Some(18), Some(10), None, Some(12)]),
+            (36, vec![Some(12), Some(10), None, Some(10)]),
+        ] {
+            assert_eq!(fit(&with_id, &[2], width), expected, "an id is truncated last, {width}");
         }
         assert_eq!(fit(&jobs, &[], usize::MAX)[0], Some(68), "in a pipe everything fits");
     }

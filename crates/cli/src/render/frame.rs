@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstyle::Style;
 
 use super::progress::rate;
-use super::table::{Table, truncate};
+use super::table::{Cell, Table, truncate};
 use super::text::{grouped, printable};
 use crate::context::Size;
 use crate::verbs::inspect::status::{has_sum, problem_lines, queue_lines, worker_lines};
@@ -123,14 +123,14 @@ fn running_lines(view: &Snapshot, clock: &Clock, width: usize) -> Vec<String> {
     let mut table = Table::new(&["RUNNING", "WORKER", "FOR", "COMMAND"]).with_numbers(&["FOR"]);
     for (job, lease) in view.running.iter().filter_map(|job| Some((job, job.life.state.lease()?))) {
         table.row(vec![
-            job.id.as_str().into(),
+            job.handle().into(),
             lease.worker.as_str().into(),
             match lease.paused_at {
                 Some(_) => format!("{} (paused)", clock.elapsed(lease.started_at)),
                 None => clock.elapsed(lease.started_at),
             }
             .into(),
-            job.label().into(),
+            Cell::command(job.label()),
         ]);
     }
     table.lines(width)
@@ -144,7 +144,7 @@ fn retry_lines(view: &Snapshot, clock: &Clock, width: usize) -> Vec<String> {
     for job in &view.retries {
         let life = &job.life;
         table.row(vec![
-            job.id.as_str().into(),
+            job.handle().into(),
             if life.due_at > view.at { clock.left(life.due_at) } else { "due".to_owned() }.into(),
             format!("{}/{}", life.tries(), u64::from(life.max_retries) + 1).into(),
             job.latest.error.as_deref().unwrap_or_default().into(),

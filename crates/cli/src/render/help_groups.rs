@@ -7,7 +7,9 @@ use clap::Command;
 use crate::verbs::GROUPS;
 
 /// clap adds the verb `help` by itself and gives it no text here.
-const HELP: &str = "help";
+pub(crate) const HELP: &str = "help";
+/// The name of the root of all verbs.
+pub(crate) const PROGRAM: &str = "queuectl";
 const ABOUT_HELP: &str = "Print this help, or the help of a command";
 
 /// clap's text for the verb `help` of a verb such as `worker`.
@@ -43,7 +45,7 @@ fn groups(command: &Command) -> String {
 }
 
 /// The headings, each with the names of its verbs. The last group also has the verb that clap adds.
-fn shown() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
+pub(crate) fn shown() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     let groups = GROUPS.iter().filter_map(|group| Some((group.heading?, group.verbs)));
     let last = groups.clone().count() - 1;
     groups.enumerate().map(move |(at, (heading, verbs))| {
@@ -52,8 +54,9 @@ fn shown() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     })
 }
 
-fn about(command: &Command, verb: &str) -> String {
-    let known = command.find_subcommand(verb).and_then(Command::get_about);
+pub(crate) fn about(command: &Command, verb: &str) -> String {
+    let known =
+        command.find_subcommand(verb).filter(|verb| verb.get_name() != HELP).and_then(Command::get_about);
     known.map_or_else(|| ABOUT_HELP.to_owned(), ToString::to_string)
 }
 

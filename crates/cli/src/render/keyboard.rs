@@ -1,7 +1,7 @@
 //! Single keys from the terminal, without echo.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::process::getpgrp;
@@ -13,21 +13,33 @@ use rustix::termios::{
 /// The keyboard, which delivers each key at once. Dropping it restores the modes of the terminal, also after a panic;
 /// Ctrl-C and Ctrl-Z still send signals.
 pub(crate) struct Keyboard {
+    terminal: OwnedFd,
     modes: Termios,
 }
 
 impl Keyboard {
-    /// `None` if standard input is not a terminal, or if the shell runs this process in the background.
+    /// The keyboard of standard input.
     pub(crate) fn open() -> Option<Self> {
-        let modes = tcgetattr(stdin()).ok()?;
+        Self::of_terminal(stdin().try_clone_to_owned().ok()?)
+    }
+
+    /// `None` if it is not a terminal, or if the shell runs this process in the background.
+    pub(crate) fn of_terminal(terminal: OwnedFd) -> Option<Self> {
+        let modes = tcgetattr(&terminal).ok()?;
         // In the background, setting the modes would stop this process.
-        if tcgetpgrp(stdin()).is_ok_and(|group| group != getpgrp()) {
+        if tcgetpgrp(&terminal).is_ok_and(|group| group != getpgrp()) {
             return None;
         }
         let mut changed = modes.clone();
         changed.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        tcsetattr(stdin(), OptionalActions::Now, &changed).ok()?;
-        Some(Self { modes })
+        tcsetattr(&terminal, OptionalActions::Now, &changed).ok()?;
+        Some(Self { terminal, modes })
+    }
+
+    /// Discards what was typed before.
+    pub(crate) fn discard_typed(&self) {
+        // An error means that the terminal is gone, and reading will report that.
+        let _ = tcflush(self, QueueSelector::IFlush);
     }
 
     /// The keys that were pressed. An error means that the terminal is gone.
@@ -44,14 +56,15 @@ impl Keyboard {
 
 impl AsFd for Keyboard {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        stdin()
+        self.terminal.as_fd()
     }
 }
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        // Keys that were pressed and not read were not for the shell. Errors mean that the terminal is gone.
-        let _ = tcflush(stdin(), QueueSelector::IFlush);
-        let _ = tcsetattr(stdin(), OptionalActions::Now, &self.modes);
+        // Keys that were pressed and not read were not for the shell.
+        self.discard_typed();
+        // An error means that the terminal is gone.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.modes);
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::table::{Cell, Table};
+use super::table::{Cell, Table, chosen};
 use super::text::{printable, rough, state_style, state_text, when};
 use crate::context::{Context, write_json_line};
 use crate::failure::{Exit, Failure};
@@ -68,6 +68,13 @@ impl ListFormatArgs {
     }
 }
 
+/// Which jobs a list has; the default columns depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listed {
+    Any,
+    Dead,
+}
+
 /// Jobs are printed while they are read; this many rows of a table are aligned together.
 const ROWS_PER_PART: usize = 1_000;
 
@@ -77,6 +84,7 @@ pub(crate) fn print(
     context: &Context,
     shape: &ListFormatArgs,
     jobs: Jobs<'_>,
+    listed: Listed,
     clock: &Clock,
 ) -> Result<(), Failure> {
     if context.quiet {
@@ -84,7 +92,7 @@ pub(crate) fn print(
     }
     let columns = shape.columns_or_all();
     match shape.format(context) {
-        Format::Table if shape.columns.is_empty() => print_overview(context, jobs, clock),
+        Format::Table if shape.columns.is_empty() => print_overview(context, jobs, listed, clock),
         Format::Table => write_table(context, table_of(&columns), jobs, |job| row_of(job, &columns, clock)),
         Format::Json => print_array(context, jobs.map(|job| Ok(Fields::of(&job?, &columns)))),
         Format::Jsonl => print_lines(jobs, &columns),
@@ -105,47 +113,71 @@ fn print_array<T: Serialize>(
 
 /// Prints the default columns.
 pub(crate) fn print_table(context: &Context, jobs: &[Job], clock: &Clock) -> Result<(), Failure> {
-    print_overview(context, &mut jobs.iter().cloned().map(Ok), clock)
+    print_overview(context, &mut jobs.iter().cloned().map(Ok), Listed::Any, clock)
 }
 
-fn print_overview(context: &Context, jobs: Jobs<'_>, clock: &Clock) -> Result<(), Failure> {
+/// The default columns of a few jobs.
+pub(crate) fn lines(context: &Context, jobs: &[Job], clock: &Clock) -> Vec<String> {
+    if jobs.is_empty() {
+        return Vec::new();
+    }
+    let columns = Overview::of(jobs, Listed::Any, context.stdout_is_terminal);
+    let mut table = columns.table();
+    for job in jobs {
+        table.row(columns.row(job, clock));
+    }
+    table.lines(context.width())
+}
+
+fn print_overview(context: &Context, jobs: Jobs<'_>, listed: Listed, clock: &Clock) -> Result<(), Failure> {
     let first: Vec<Job> = jobs.take(ROWS_PER_PART).collect::<Result<_, _>>()?;
-    let columns = Overview::of(&first, context.stdout_is_terminal);
+    let columns = Overview::of(&first, listed, context.stdout_is_terminal);
     let jobs = &mut first.into_iter().map(Ok).chain(jobs);
     write_table(context, columns.table(), jobs, |job| columns.row(job, clock))
 }
 
-/// Which of the default columns are shown. On a terminal, those that say the same of every job are left out.
+/// The default columns.
 struct Overview {
-    ids: bool,
-    queues: bool,
-    priorities: bool,
+    is_terminal: bool,
+    listed: Listed,
+    /// Which of [`COLUMNS`] are shown.
+    shown: [bool; COLUMNS.len()],
 }
 
+const COLUMNS: [&str; 11] =
+    ["#", "ID", "STATE", "QUEUE", "PRIO", "TRIES", "EXIT", "TOOK", "WHEN", "COMMAND", "ERROR"];
+
 impl Overview {
-    /// Decides by the first jobs.
-    fn of(jobs: &[Job], is_terminal: bool) -> Self {
-        Self {
-            // A generated id says no more than the number.
-            ids: !is_terminal || jobs.iter().any(|job| !job.id.is_generated()),
-            queues: !is_terminal || jobs.iter().any(|job| job.queue != QueueName::default_queue()),
-            priorities: !is_terminal || jobs.iter().any(|job| job.priority != 0),
-        }
+    /// Decides by the first jobs: on a terminal, columns that say the same of every job are left out.
+    fn of(jobs: &[Job], listed: Listed, is_terminal: bool) -> Self {
+        let differs = |of: fn(&Job) -> bool| !is_terminal || jobs.iter().any(of);
+        // A generated id says no more than the number.
+        let ids = differs(|job| !job.id.is_generated());
+        let queues = differs(|job| job.queue != QueueName::default_queue());
+        let is_dead = listed == Listed::Dead;
+        let is_long = !(is_terminal && is_dead);
+        let priorities = is_long && differs(|job| job.priority != 0);
+        let shown = [true, ids, is_long, queues, priorities, is_long, true, is_long, true, true, is_dead];
+        Self { is_terminal, listed, shown }
     }
 
     fn table(&self) -> Table {
-        let columns =
-            self.chosen(["#", "ID", "STATE", "QUEUE", "PRIO", "TRIES", "EXIT", "TOOK", "WHEN", "COMMAND"]);
-        Table::new(&columns)
+        let optional: &[&str] = match self.listed {
+            Listed::Any => &["PRIO", "TRIES", "QUEUE", "TOOK", "EXIT"],
+            Listed::Dead => &["QUEUE", "WHEN", "COMMAND"],
+        };
+        Table::new(&chosen(COLUMNS, self.shown))
             .with_numbers(&["#", "PRIO", "TRIES", "EXIT", "TOOK"])
-            .with_optional_columns(&["PRIO", "TRIES", "QUEUE", "TOOK", "EXIT"])
+            .with_optional_columns(optional)
+            .with_whole_columns(&["ID"])
     }
 
     fn row(&self, job: &Job, clock: &Clock) -> Vec<Cell> {
         let state = job.life.state.name();
-        self.chosen([
+        let cells = [
             job.number.to_string().into(),
-            job.id.as_str().into(),
+            // On a terminal, the number of a generated id takes less room.
+            Cell::command(if self.is_terminal && job.id.is_generated() { "" } else { job.id.as_str() }),
             Cell::styled(&state_text(&job.life.state), state_style(state)),
             job.queue.as_str().into(),
             job.priority.to_string().into(),
@@ -153,14 +185,19 @@ impl Overview {
             exit(job).into(),
             took(job).into(),
             when(job, clock).into(),
-            job.label().into(),
-        ])
+            Cell::command(job.label()),
+            if self.is_terminal { message(job) } else { job.latest.error.as_deref().unwrap_or_default() }
+                .into(),
+        ];
+        chosen(cells, self.shown)
     }
+}
 
-    fn chosen<T>(&self, all: [T; 10]) -> Vec<T> {
-        let shown = [true, self.ids, true, self.queues, self.priorities, true, true, true, true, true];
-        all.into_iter().zip(shown).filter_map(|(one, is_shown)| is_shown.then_some(one)).collect()
-    }
+/// The error without the exit code or signal, which has its own column; all of it if it says nothing else.
+fn message(job: &Job) -> &str {
+    let error = job.latest.error.as_deref().unwrap_or_default();
+    let how = [format!("exit code {}: ", exit(job)), format!("killed by {}: ", exit(job))];
+    how.iter().find_map(|how| error.strip_prefix(how.as_str())).unwrap_or(error)
 }
 
 /// The exit code or the signal of the latest attempt that ended.
@@ -179,7 +216,7 @@ fn took(job: &Job) -> String {
 fn table_of(columns: &[&'static JobField]) -> Table {
     let heads: Vec<String> = columns.iter().map(|(name, _)| name.to_uppercase().replace('_', " ")).collect();
     let numbers = ["NUMBER", "PRIORITY", "ATTEMPTS", "MAX RETRIES", "FAILURES", "TIMEOUT MS", "EXIT CODE"];
-    Table::new(&heads).with_numbers(&numbers)
+    Table::new(&heads).with_numbers(&numbers).with_whole_columns(&["ID"])
 }
 
 fn row_of(job: &Job, columns: &[&'static JobField], clock: &Clock) -> Vec<Cell> {
@@ -187,6 +224,7 @@ fn row_of(job: &Job, columns: &[&'static JobField], clock: &Clock) -> Vec<Cell> 
     let fields = Fields::of(job, columns);
     let cells = fields.texts().map(|(name, text)| match (name, text.as_str()) {
         ("state", state) => Cell::styled(state, style),
+        ("id" | "command", text) => Cell::command(text),
         (_, "") => "-".into(),
         (name, text) if is_time(name) => text.parse().map_or(text.into(), |at| clock.time(at).into()),
         (_, text) => text.into(),

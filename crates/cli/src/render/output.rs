@@ -13,6 +13,7 @@ use crate::context::{Context, write_json_line};
 use crate::failure::Failure;
 use domain::job::Attempt;
 use domain::log::Stream;
+use domain::values::clock::Clock;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use ops::jobs::logs::{Chunk, Piece};
@@ -53,6 +54,8 @@ pub(crate) struct Printer<'c> {
     started_at: Timestamp,
     streams: [StreamState; 2],
     in_line: bool,
+    /// Shows the times of lines.
+    clock: Clock,
 }
 
 /// What is kept of a stream between two pieces.
@@ -98,7 +101,8 @@ impl<'c> Printer<'c> {
             at: Timestamp::EPOCH,
         });
         let (job, started_at) = (job.clone(), Timestamp::EPOCH);
-        Self { context, options, mode, out, job, attempt: 0, started_at, streams, in_line: false }
+        let clock = context.clock(Timestamp::EPOCH);
+        Self { context, options, mode, out, job, attempt: 0, started_at, streams, in_line: false, clock }
     }
 
     /// Attributes the following output to this attempt.
@@ -110,6 +114,9 @@ impl<'c> Printer<'c> {
     pub(crate) fn print(&mut self, pieces: &[Piece]) -> Result<(), Failure> {
         if self.context.quiet {
             return Ok(());
+        }
+        if self.options.timestamps {
+            self.clock.now = self.context.store()?.now()?;
         }
         for piece in pieces {
             match piece {
@@ -246,7 +253,7 @@ impl<'c> Printer<'c> {
         }
         if self.options.timestamps {
             let dim = styled(Style::new().dimmed());
-            write!(self.out, "{dim}{}{dim:#} ", time_of_line(at))?;
+            write!(self.out, "{dim}{}{dim:#} ", self.clock.time_of_line(at))?;
         }
         if is_plain {
             self.out.write_all(line)?;
@@ -273,10 +280,6 @@ impl<'c> Printer<'c> {
             Stream::Err => &mut self.streams[1],
         }
     }
-}
-
-fn time_of_line(at: Timestamp) -> String {
-    at.to_string()
 }
 
 fn style_of(stream: Stream) -> Style {

@@ -24,6 +24,8 @@ pub(crate) struct Table {
     columns: Vec<(String, Align)>,
     /// Columns to leave out on a narrow terminal, in this order.
     optional: Vec<usize>,
+    /// Text columns that are truncated only if nothing else makes the table fit.
+    whole: Vec<usize>,
     rows: Vec<Vec<Cell>>,
     /// The columns and their widths, once the first part is written.
     written: Option<(Vec<Column>, Vec<Option<usize>>)>,
@@ -48,7 +50,7 @@ impl Cell {
         Self { text: printable(text).into_owned(), style, cut: Cut::End }
     }
 
-    /// Commands often differ at their end only, so a long one loses its middle.
+    /// Commands and ids often differ at their end only, so a long one loses its middle.
     pub(crate) fn command(text: &str) -> Self {
         Self { cut: Cut::Middle, ..text.into() }
     }
@@ -59,6 +61,11 @@ pub(crate) fn counted(counts: &BTreeMap<StateName, u64>, state: StateName) -> Ce
     let count = counts.get(&state).copied().unwrap_or(0);
     let style = if count == 0 { Style::new().dimmed() } else { state_style(state) };
     Cell::styled(&grouped(count), style)
+}
+
+/// Those of a row that are shown.
+pub(crate) fn chosen<T, const N: usize>(all: [T; N], shown: [bool; N]) -> Vec<T> {
+    all.into_iter().zip(shown).filter_map(|(one, is_shown)| is_shown.then_some(one)).collect()
 }
 
 impl<T: AsRef<str>> From<T> for Cell {
@@ -74,7 +81,7 @@ const RESET: &str = "\u{1b}[0m";
 impl Table {
     pub(crate) fn new(columns: &[impl AsRef<str>]) -> Self {
         let columns = columns.iter().map(|name| (name.as_ref().to_owned(), Align::Left)).collect();
-        Self { columns, optional: Vec::new(), rows: Vec::new(), written: None }
+        Self { columns, optional: Vec::new(), whole: Vec::new(), rows: Vec::new(), written: None }
     }
 
     /// Aligns these columns to the right.
@@ -91,6 +98,13 @@ impl Table {
     pub(crate) fn with_optional_columns(mut self, names: &[&str]) -> Self {
         let place = |name: &&str| self.columns.iter().position(|(known, _)| known == name);
         self.optional = names.iter().filter_map(place).collect();
+        self
+    }
+
+    /// Truncates these columns only if nothing else makes the table fit.
+    pub(crate) fn with_whole_columns(mut self, names: &[&str]) -> Self {
+        let place = |name: &&str| self.columns.iter().position(|(known, _)| known == name);
+        self.whole = names.iter().filter_map(place).collect();
         self
     }
 
@@ -152,7 +166,8 @@ impl Table {
         let measure = |(at, (name, align)): (usize, &(String, Align))| {
             let widths = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.width());
             let content = widths.max().unwrap_or(0);
-            Column { head: name.width(), content, is_text: *align == Align::Left }
+            let is_whole = self.whole.contains(&at);
+            Column { head: name.width(), content, is_text: *align == Align::Left, is_whole }
         };
         self.columns.iter().enumerate().map(measure).collect()
     }

@@ -7,6 +7,7 @@ pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod show;
 pub(crate) mod status;
+pub(crate) mod summary;
 pub(crate) mod upcoming;
 pub(crate) mod wait;
 pub(crate) mod watch;

@@ -117,7 +117,11 @@ impl Edit {
         spec.env.extend(self.set.env.clone());
         spec.unique_for = Some(job.options.unique_for);
         Ok(Job {
-            options: JobOptions { reported: job.options.reported, ..spec.options()? },
+            options: JobOptions {
+                reported: job.options.reported,
+                stdin_bytes: job.options.stdin_bytes,
+                ..spec.options()?
+            },
             command: spec.command.unwrap_or_else(|| job.command.clone()),
             queue: spec.queue.unwrap_or_else(QueueName::default_queue),
             priority: spec.priority.unwrap_or(0),

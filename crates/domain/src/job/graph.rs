@@ -20,7 +20,8 @@ pub struct Graph {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Node {
     pub id: JobId,
-    /// `None` if the job was removed.
+    /// `None` if the job was removed, as is the state.
+    pub number: Option<u64>,
     pub state: Option<StateName>,
 }
 
@@ -105,6 +106,7 @@ mod tests {
     fn graph(count: usize, edges: &[(usize, usize)]) -> Graph {
         let node = |at: usize| Node {
             id: at.to_string().parse().expect("valid id"),
+            number: Some(at as u64),
             state: Some(StateName::Pending),
         };
         Graph {

@@ -34,6 +34,9 @@ pub struct JobOptions {
     /// The attempt whose failure `run` has reported to its caller. Not set by callers.
     #[serde(skip_serializing_if = "is_default")]
     pub reported: Option<u32>,
+    /// The size of its standard input, which the store keeps apart. 0 if it has none.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stdin_bytes: u64,
     /// Details of what users asked of a running attempt. Not set by callers.
     #[serde(skip_serializing_if = "is_default")]
     pub requests: AttemptRequests,
@@ -153,9 +156,10 @@ mod tests {
             retry_on: None,
             no_retry_on: ExitCodes::new([2, 255]).ok(),
             reported: Some(1),
+            stdin_bytes: 3,
             requests: AttemptRequests { attempt: 2, signal: Some(10), paused_at: Some(7) },
         };
-        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255],"reported":1,"requests":{"attempt":2,"signal":10,"paused_at":7}}"#;
+        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255],"reported":1,"stdin_bytes":3,"requests":{"attempt":2,"signal":10,"paused_at":7}}"#;
         assert_eq!(options.to_json().as_deref(), Some(stored));
         assert_eq!(JobOptions::from_json(Some(stored)).expect("reads back"), options);
         assert_eq!(options.requests_for(2).signal, Some(10));

@@ -111,6 +111,8 @@ pub struct Caller {
     pub if_absent: bool,
     /// The batch that the jobs are enqueued into.
     pub batch: Option<BatchName>,
+    /// The standard input of the jobs; `None` if it is empty.
+    pub stdin: Option<Arc<[u8]>>,
 }
 
 impl JobSpec {
@@ -178,7 +180,11 @@ impl JobSpec {
         Ok(NewJob {
             max_retries: self.retries()?.unwrap_or(origin.settings.max_retries),
             start: self.start()?.unwrap_or(Start::Now),
-            options: self.options()?,
+            options: JobOptions {
+                stdin_bytes: origin.caller.stdin.as_ref().map_or(0, |bytes| bytes.len() as u64),
+                ..self.options()?
+            },
+            stdin: origin.caller.stdin.clone(),
             cwd: Some(resolve_cwd(self.cwd, origin.caller.cwd.as_deref())?),
             id: self.id.unwrap_or_else(generate_id),
             command: self.command.ok_or(SpecError::NoCommand)?,
@@ -207,6 +213,7 @@ impl JobSpec {
             retry_on,
             no_retry_on,
             reported: None,
+            stdin_bytes: 0,
             requests: AttemptRequests::default(),
         })
     }

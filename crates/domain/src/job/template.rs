@@ -1,21 +1,35 @@
-//! A command with placeholders, filled in from each line of a file.
+//! A command with placeholders, filled in from each line of a file or each argument.
 //!
-//! Placeholders are filled in word by word before the words are quoted for the shell, so that the content of a line cannot
-//! become more than a part of one word.
+//! The command is either words or a line for the shell. In words, placeholders are filled in before the words are quoted for
+//! the shell; in a line, each value is quoted by itself (see `shell_line`). So a value cannot become more than a part of one
+//! word, whatever it contains.
 
+mod placeholder;
+mod shell_line;
+
+use self::placeholder::{Form, Slot, View, form_at};
 use crate::text::nearest::suggestion;
 use crate::text::shell::quote_words;
 
+/// The placeholders for lines, as they are named in errors.
+pub const PLACEHOLDERS: &str = "{}, {.}, {/}, {//}, {/.} and {#}";
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    words: Vec<Vec<Piece>>,
+    command: Command,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Command {
+    Words(Vec<Vec<Piece>>),
+    /// For the shell; every value is quoted.
+    Line(Vec<Piece>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    /// The field at this index.
-    Field(usize),
+    Slot(Slot),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,57 +42,102 @@ pub enum TemplateError {
     LoneBrace { word: String },
     #[error("the command does not use any column; write {{1}}, or {{name}} for a name in the header")]
     NoColumn,
+    #[error(
+        "unknown placeholder `{form}`; the known ones are {PLACEHOLDERS}, and `{{{form}}}` is a literal `{form}`"
+    )]
+    UnknownPlaceholder { form: String },
+    #[error("`{form}` cannot be filled in safely here: {why}")]
+    Unquotable { form: String, why: &'static str },
+    #[error("the command line needs a {{}} where the value belongs: {why}")]
+    NoPlace { why: &'static str },
 }
 
 impl Template {
-    /// `{}` is the line and `{{}}` is a literal `{}`; everything else is literal. Without a placeholder, the line becomes the
-    /// last word.
-    pub fn for_lines(words: &[String]) -> Self {
-        let mut words: Vec<Vec<Piece>> = words.iter().map(|word| cut_at_lines(word)).collect();
-        let has_placeholder = words.iter().flatten().any(|piece| matches!(piece, Piece::Field(_)));
-        if !has_placeholder {
-            words.push(vec![Piece::Field(0)]);
+    /// Words with [`PLACEHOLDERS`]. Other braces are literal, unless they look like a placeholder. Without a placeholder,
+    /// the line becomes the last word.
+    pub fn for_lines(words: &[String]) -> Result<Self, TemplateError> {
+        let mut words: Vec<Vec<Piece>> =
+            words.iter().map(|word| cut_at_lines(word)).collect::<Result<_, _>>()?;
+        if !has_slot(words.iter().flatten()) {
+            words.push(vec![Piece::Slot(Slot::LINE)]);
         }
-        Self { words }
+        Ok(Self { command: Command::Words(words) })
     }
 
-    /// `{2}` and `{name}` are columns; `{{` and `}}` are literal braces.
+    /// As [`Self::for_lines`], for a line that the shell interprets.
+    pub fn for_shell_line(line: &str) -> Result<Self, TemplateError> {
+        Ok(Self { command: Command::Line(shell_line::cut(line)?) })
+    }
+
+    /// `{2}` and `{name}` are columns, `{#}` is the number of the row; `{{` and `}}` are literal braces.
     pub fn for_columns(words: &[String], columns: &[&str]) -> Result<Self, TemplateError> {
         let words: Vec<Vec<Piece>> =
             words.iter().map(|word| cut_at_columns(word, columns)).collect::<Result<_, _>>()?;
-        if words.iter().flatten().any(|piece| matches!(piece, Piece::Field(_))) {
-            return Ok(Self { words });
+        let is_field = |piece: &Piece| matches!(piece, Piece::Slot(Slot::Field { .. }));
+        if words.iter().flatten().any(is_field) {
+            return Ok(Self { command: Command::Words(words) });
         }
         Err(TemplateError::NoColumn)
     }
 
-    /// The command line for these fields.
-    pub fn fill(&self, fields: &[&str]) -> String {
+    /// The command line for these fields; `number` counts the lines from 1.
+    pub fn fill(&self, number: u64, fields: &[&str]) -> String {
         let fill = |piece: &Piece| match piece {
             Piece::Text(text) => text.clone(),
-            Piece::Field(at) => fields.get(*at).copied().unwrap_or_default().to_owned(),
+            Piece::Slot(slot) => slot.fill(number, fields),
         };
-        let words: Vec<String> = self.words.iter().map(|word| word.iter().map(fill).collect()).collect();
-        quote_words(&words)
+        match &self.command {
+            Command::Words(words) => {
+                let words: Vec<String> = words.iter().map(|word| word.iter().map(fill).collect()).collect();
+                quote_words(&words)
+            }
+            Command::Line(pieces) => {
+                let quoted = |piece: &Piece| match piece {
+                    Piece::Text(text) => text.clone(),
+                    Piece::Slot(_) => quote_words(&[fill(piece)]),
+                };
+                pieces.iter().map(quoted).collect()
+            }
+        }
     }
 }
 
-fn cut_at_lines(word: &str) -> Vec<Piece> {
+fn has_slot<'p>(mut pieces: impl Iterator<Item = &'p Piece>) -> bool {
+    pieces.any(|piece| matches!(piece, Piece::Slot(_)))
+}
+
+fn cut_at_lines(word: &str) -> Result<Vec<Piece>, TemplateError> {
     let mut pieces = Vec::new();
+    let mut text = String::new();
     let mut rest = word;
-    while let Some(at) = rest.find("{}") {
-        let is_literal = rest[..at].ends_with('{') && rest[at + 2..].starts_with('}');
-        if is_literal {
-            pieces.push(Piece::Text(format!("{}{{}}", &rest[..at - 1])));
-            rest = &rest[at + 3..];
-        } else {
-            pieces.push(Piece::Text(rest[..at].to_owned()));
-            pieces.push(Piece::Field(0));
-            rest = &rest[at + 2..];
-        }
+    while let Some(at) = rest.find('{') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        rest = &rest[take_form(rest, &mut text, &mut pieces)?..];
     }
-    pieces.push(Piece::Text(rest.to_owned()));
-    pieces
+    text.push_str(rest);
+    pieces.push(Piece::Text(text));
+    Ok(pieces)
+}
+
+/// Takes the form at the start of `rest`, which is a brace, and returns its length. `text` is the text before it.
+fn take_form(rest: &str, text: &mut String, pieces: &mut Vec<Piece>) -> Result<usize, TemplateError> {
+    match form_at(rest, text.chars().next_back()) {
+        Form::Text => {
+            text.push('{');
+            Ok(1)
+        }
+        Form::Literal { form, len } => {
+            text.push_str(form);
+            Ok(len)
+        }
+        Form::Slot { slot, len } => {
+            pieces.push(Piece::Text(std::mem::take(text)));
+            pieces.push(Piece::Slot(slot));
+            Ok(len)
+        }
+        Form::Unknown { form } => Err(TemplateError::UnknownPlaceholder { form: form.to_owned() }),
+    }
 }
 
 fn cut_at_columns(word: &str, columns: &[&str]) -> Result<Vec<Piece>, TemplateError> {
@@ -94,7 +153,7 @@ fn cut_at_columns(word: &str, columns: &[&str]) -> Result<Vec<Piece>, TemplateEr
             rest = after;
         } else {
             let (name, after) = rest.split_once('}').filter(|_| brace == "{").ok_or_else(unmatched)?;
-            pieces.push(Piece::Field(find_column(name, columns)?));
+            pieces.push(Piece::Slot(find_column(name, columns)?));
             rest = after;
         }
     }
@@ -103,15 +162,20 @@ fn cut_at_columns(word: &str, columns: &[&str]) -> Result<Vec<Piece>, TemplateEr
 }
 
 /// Finds a column by its name, or by its number, counted from 1.
-fn find_column(typed: &str, columns: &[&str]) -> Result<usize, TemplateError> {
+fn find_column(typed: &str, columns: &[&str]) -> Result<Slot, TemplateError> {
     if typed.is_empty() {
         return Err(TemplateError::NoName);
     }
     if let Some(at) = columns.iter().position(|name| *name == typed) {
-        return Ok(at);
+        return Ok(Slot::Field { at, view: View::Whole });
+    }
+    if typed == "#" {
+        return Ok(Slot::Number);
     }
     match typed.parse::<usize>() {
-        Ok(number) if (1..=columns.len()).contains(&number) => Ok(number - 1),
+        Ok(number) if (1..=columns.len()).contains(&number) => {
+            Ok(Slot::Field { at: number - 1, view: View::Whole })
+        }
         Ok(_) | Err(_) => Err(TemplateError::UnknownColumn {
             typed: typed.to_owned(),
             suggestion: suggestion(typed, "columns", columns),
@@ -120,61 +184,4 @@ fn find_column(typed: &str, columns: &[&str]) -> Result<usize, TemplateError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words(line: &str) -> Vec<String> {
-        line.split(' ').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn a_line_becomes_part_of_one_word() {
-        for (command, line, filled) in [
-            ("convert {} out/{}.jpg", "a b", "convert 'a b' 'out/a b.jpg'"),
-            ("echo", "x; rm -rf /", "echo 'x; rm -rf /'"),
-            ("echo {}", "it's", r"echo 'it'\''s'"),
-            ("echo {}", "$(reboot)", "echo '$(reboot)'"),
-            ("{} --version", "a=b", "'a=b' --version"),
-            ("echo {{}} {}", "x", "echo '{}' x"),
-            ("awk {print} {1} }{", "x", "awk '{print}' '{1}' '}{' x"),
-            ("echo {}{}", "ab", "echo abab"),
-            ("echo {}", "{}", "echo '{}'"),
-            ("echo -- {}", "-n", "echo -- -n"),
-        ] {
-            assert_eq!(Template::for_lines(&words(command)).fill(&[line]), filled, "{command} with {line}");
-        }
-    }
-
-    #[test]
-    fn columns_are_named_by_header_or_by_number() {
-        let columns = ["name", "address of", "3"];
-        let fields = ["Ann", "1 Long St", "x"];
-        for (command, filled) in [
-            ("mail {name} {2}", "mail Ann '1 Long St'"),
-            ("mail {1}@{3}", "mail Ann@x"),
-            ("echo {{name}} {name}", "echo '{name}' Ann"),
-        ] {
-            let template = Template::for_columns(&words(command), &columns).expect(command);
-            assert_eq!(template.fill(&fields), filled, "{command}");
-        }
-        let spaced = Template::for_columns(&["{address of}".to_owned()], &columns).expect("a column");
-        assert_eq!(spaced.fill(&fields), "'1 Long St'");
-    }
-
-    #[test]
-    fn an_invalid_placeholder_is_refused() {
-        for (command, message) in [
-            ("mail {nmae}", "did you mean `name`?"),
-            ("mail {address}", "the columns are name, 3"),
-            ("mail {4}", "unknown column `4`"),
-            ("mail {0}", "unknown column `0`"),
-            ("mail {}", "does not name a column"),
-            ("mail {name", "unmatched brace"),
-            ("mail name}", "unmatched brace"),
-            ("mail name", "does not use any column"),
-        ] {
-            let error = Template::for_columns(&words(command), &["name", "3"]).expect_err(command);
-            assert!(error.to_string().contains(message), "{command}: {error}");
-        }
-    }
-}
+mod tests;

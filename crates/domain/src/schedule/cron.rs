@@ -16,6 +16,7 @@ use croner::parser::{CronParser, Seconds, Year};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
+use super::in_words::in_words;
 use crate::text::nearest::nearest;
 use crate::values::local_time::moment;
 use crate::values::timestamp::Timestamp;
@@ -145,7 +146,8 @@ fn lower_first(text: &str) -> String {
 impl CronExpression {
     /// A description in English.
     pub fn in_words(&self) -> String {
-        lower_first(self.cron.describe().trim_end_matches('.'))
+        let short = expand(&self.typed).ok().and_then(|line| in_words(&line));
+        short.unwrap_or_else(|| lower_first(self.cron.describe().trim_end_matches('.')))
     }
 
     /// The first time after this one at which it fires; `None` if it never does.

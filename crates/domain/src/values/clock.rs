@@ -37,6 +37,16 @@ impl Clock {
 
     /// `15:24:09` today, `Mon 03:00` within a week, else `2026-11-03 03:00`.
     pub fn time(&self, at: Timestamp) -> String {
+        self.short(at, ["%H:%M:%S", "%a %H:%M", "%Y-%m-%d %H:%M"])
+    }
+
+    /// As [`Self::time`], to the millisecond: `15:24:09.250`, `Mon 03:00:00.125`.
+    pub fn time_of_line(&self, at: Timestamp) -> String {
+        self.short(at, ["%H:%M:%S%.3f", "%a %H:%M:%S%.3f", "%Y-%m-%d %H:%M:%S%.3f"])
+    }
+
+    /// In the format for today, this week, or any time.
+    fn short(&self, at: Timestamp, [today, this_week, any]: [&str; 3]) -> String {
         let TimeFormat::Short(zone) = &self.format else {
             return at.to_string();
         };
@@ -45,10 +55,10 @@ impl Clock {
         };
         let days = (shown.date() - now.date()).get_days();
         let format = match i64::from(days).abs() {
-            0 => "%H:%M:%S",
+            0 => today,
             // A week from now is the same day of the week.
-            1..WEEK_DAYS => "%a %H:%M",
-            _ => "%Y-%m-%d %H:%M",
+            1..WEEK_DAYS => this_week,
+            _ => any,
         };
         shown.strftime(format).to_string()
     }
@@ -150,6 +160,13 @@ mod tests {
         ] {
             assert_eq!(clock.time(at(time)), shown, "{time}");
         }
+        for (time, shown) in [
+            ("2026-11-17T14:24:09.25Z", "15:24:09.250"),
+            ("2026-11-16T22:59:59.999Z", "Mon 23:59:59.999"),
+            ("2025-11-17T02:00:00Z", "2025-11-17 03:00:00.000"),
+        ] {
+            assert_eq!(clock.time_of_line(at(time)), shown, "{time}");
+        }
     }
 
     #[test]
@@ -157,6 +174,7 @@ mod tests {
         let (now, then) = (at("2026-11-17T00:30:00Z"), at("2026-11-17T01:30:00Z"));
         let clock = Clock::new(now, TimeFormat::Full);
         assert_eq!(clock.time(then), "2026-11-17T01:30:00.000Z");
+        assert_eq!(clock.time_of_line(then), "2026-11-17T01:30:00.000Z");
         assert_eq!(clock.time_in(then, &berlin()), "2026-11-17T01:30:00.000Z");
         assert_eq!(clock.moment(then), "2026-11-17T01:30:00.000Z (in 1h)");
         let short = Clock::new(now, TimeFormat::Short(TimeZone::UTC));

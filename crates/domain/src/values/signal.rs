@@ -7,7 +7,7 @@ use std::str::FromStr;
 pub struct Signal(i32);
 
 /// The signals that people send to end a program.
-const USUAL: [&str; 7] = ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "KILL"];
+pub const USUAL: [&str; 7] = ["HUP", "INT", "QUIT", "TERM", "USR1", "USR2", "KILL"];
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignalError {

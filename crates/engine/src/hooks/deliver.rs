@@ -5,14 +5,10 @@
 //! the command of an attempt, but it has no slot, no record and no lease.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
-use std::io::{Seek, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
-
-use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::webhook::Request;
 use crate::attempt::capture::Capture;
@@ -20,6 +16,7 @@ use crate::attempt::child::{Cause, Child, Start, Supervision};
 use crate::attempt::command;
 use crate::attempt::command::{CommandLine, Context, Invocation, Plan, SpawnProblem};
 use crate::attempt::cookie::Cookie;
+use crate::attempt::input::readable;
 use crate::attempt::outcome_of;
 use crate::attempt::slot_records::RecordLock;
 use crate::attempt::variables;
@@ -115,14 +112,6 @@ impl Lane<'_> {
         let (cause, ended) = child.run(supervision, &mut capture);
         Ok(HookResult { cause, ended: ended?, last_line: capture.finish().last_error_line })
     }
-}
-
-/// A file in memory: unlike a pipe it takes all of the input at once, so the worker does not wait for the reader.
-fn readable(bytes: &[u8]) -> io::Result<File> {
-    let mut file = File::from(memfd_create("queuectl-event", MemfdFlags::CLOEXEC)?);
-    file.write_all(bytes)?;
-    file.rewind()?;
-    Ok(file)
 }
 
 fn failed(outcome: Outcome, message: Option<&str>) -> DeliveryResult {

@@ -35,7 +35,7 @@ pub(crate) enum Interrupt {
 /// before. A claim that runs alone sorts last, so that it keeps no slot from starting the others.
 fn order_key(served: &ServedJobs, claim: &Claim) -> (bool, usize, Reverse<i32>, Timestamp, u64) {
     let rank = match served {
-        ServedJobs::All | ServedJobs::Job(_) => 0,
+        ServedJobs::All | ServedJobs::Batch(_) | ServedJobs::Job(_) => 0,
         ServedJobs::InOrder(queues) => queues.iter().position(|queue| *queue == claim.queue).unwrap_or(0),
     };
     (claim.runs_alone, rank, Reverse(claim.priority), claim.due_at, claim.number)

@@ -216,6 +216,9 @@ impl Worker<'_> {
         if orders.idle && self.ends_when_idle() && self.is_idle() && !self.has_deliveries() {
             self.drain(None);
         }
+        if self.plan.until_idle && self.phase == Phase::Working {
+            self.end_after_idle_time(orders.idle);
+        }
     }
 
     /// A worker that stops waits for its attempts to end, which paused ones never do, so it continues them.
@@ -238,10 +241,7 @@ impl Worker<'_> {
     }
 
     pub(crate) fn ends_when_idle(&self) -> bool {
-        match self.plan.served {
-            ServedJobs::Job(_) => true,
-            ServedJobs::All | ServedJobs::InOrder(_) => self.plan.until_empty,
-        }
+        self.plan.until_empty || !self.plan.served.takes_new_jobs()
     }
 
     // One turn
@@ -330,7 +330,7 @@ impl Worker<'_> {
     // Stopping
 
     /// Claims nothing more, and lets running attempts finish within `timeout`.
-    fn drain(&mut self, timeout: Option<Duration>) {
+    pub(crate) fn drain(&mut self, timeout: Option<Duration>) {
         let kill_at = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         match self.phase {
             Phase::Working => {
@@ -370,7 +370,7 @@ impl Worker<'_> {
         }
     }
 
-    fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.dispatcher.load() == Load::default() && self.ledger.is_settled()
     }
 

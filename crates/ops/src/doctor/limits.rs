@@ -5,6 +5,7 @@
 use super::{Diagnosis, Finding};
 use domain::settings::Settings;
 use domain::values::size::rough_size;
+use sys::process::load;
 use sys::process::rlimit::Limit;
 
 /// The descriptors of a worker apart from its slots: the store, its own files and pipes.
@@ -17,7 +18,7 @@ const PROCESSES_OF_A_WORKER: u64 = 16;
 const PROCESSES_OF_A_SLOT: u64 = 4;
 
 pub(super) fn check(diagnosis: &mut Diagnosis, settings: &Settings) {
-    let slots = u64::from(settings.concurrency);
+    let slots = u64::from(settings.concurrency.slots(load::processors()));
     let files = FILES_OF_A_WORKER + slots * FILES_OF_A_SLOT;
     // A worker raises its soft limit to the hard limit.
     diagnosis.add(enough("open_files", Limit::OpenFiles.hard(), files, "open files", "ulimit -n"));

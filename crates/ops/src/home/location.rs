@@ -124,13 +124,15 @@ impl Location {
         })
     }
 
+    /// Whether there is a queue. What cannot be examined may exist; opening it reports the problem.
+    pub fn has_queue(&self) -> bool {
+        let StoreAddress::Sqlite(database) = &self.store;
+        !database.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Refuses a home that the user named if there is no queue, neither in it nor where `--store` says.
     pub(crate) fn check_exists(&self) -> Result<(), OpError> {
-        let StoreAddress::Sqlite(database) = &self.store;
-        // What cannot be examined may exist; opening it reports the problem.
-        let is_missing =
-            |path: &Path| path.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-        if !self.is_named || !is_missing(database) {
+        if !self.is_named || self.has_queue() {
             return Ok(());
         }
         let missing = self.other_store().unwrap_or(&self.home).to_owned();

@@ -2,12 +2,16 @@
 //! file itself: backup, restore, and its examination by `doctor`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::location::{Location, StoreAddress, ensure_home};
 use crate::OpError;
-use store::sqlite::SqliteStore;
+use store::sqlite::{SqliteStore, check_files};
 use store::{Store, StoreError};
 use sys::clock::SystemClock;
+
+/// How long a glance waits for a lock. Only a process that has locked out all readers holds one that long.
+const GLANCE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Opens the store; creates the home and the database on first use.
 pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
@@ -26,4 +30,12 @@ pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
     match store {
         StoreAddress::Sqlite(path) => Ok(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)),
     }
+}
+
+/// Opens the store for a glance: creates nothing, changes nothing, waits for nothing, and does not open files of other
+/// users.
+pub fn glance(location: &Location) -> Result<Box<dyn Store>, StoreError> {
+    let StoreAddress::Sqlite(database) = &location.store;
+    check_files(database)?;
+    Ok(Box::new(SqliteStore::open_read_only_within(database, Arc::new(SystemClock), GLANCE_TIMEOUT)?))
 }

@@ -120,7 +120,7 @@ pub fn workers_blocked_by_waiting(
     store: &dyn Store,
     workers: &[Worker],
     caller: &JobId,
-) -> Result<Vec<(WorkerId, Vec<JobId>)>, StoreError> {
+) -> Result<Vec<(WorkerId, Vec<String>)>, StoreError> {
     let running = JobFilter::in_phase(Phase::State(StateName::Processing));
     let running = store.list(&running, &Page { limit: MAX_RUNNING_CHECKED, after: None })?;
     let unkillable = store.unkillable()?;
@@ -131,7 +131,7 @@ pub fn workers_blocked_by_waiting(
         let own: Vec<&Job> = running.iter().filter(|job| is_held_by(job, &worker.id)).collect();
         let waits = |job: &Job| job.id == *caller || is_left_behind(job) || is_waiting(job, worker);
         let all_wait = !own.is_empty() && own.iter().all(|job| waits(job));
-        all_wait.then(|| (worker.id.clone(), own.iter().map(|job| job.id.clone()).collect()))
+        all_wait.then(|| (worker.id.clone(), own.iter().map(|job| job.handle()).collect()))
     });
     Ok(kept.collect())
 }

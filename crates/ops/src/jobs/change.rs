@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::OpError;
 use domain::job::Job;
+use domain::job::handle::JobHandle;
 use domain::job::life::{CancelReason, State, StateName};
 use domain::log;
 use domain::values::name::JobId;
@@ -90,7 +91,10 @@ fn change_each(
             (Change::Done(state), Some(job)) => {
                 Ok(ChangedJob { job, state, dependents: dependents.remove(id).unwrap_or_default() })
             }
-            (Change::Conflict(conflict), _) => Err(OpError::Conflict { id: id.clone(), conflict }),
+            (Change::Conflict(conflict), job) => {
+                let number = job.map(|job| job.number);
+                Err(OpError::Conflict { job: JobHandle { id: id.clone(), number }, conflict })
+            }
             (Change::NotFound, _) | (Change::Done(_), None) => Err(OpError::NoSuchJob(id.clone())),
         });
     }
@@ -253,7 +257,7 @@ fn find_all(store: &dyn Store, ids: &[JobId]) -> Result<Vec<Option<Job>>, StoreE
 /// Refuses a job that is not dead, for the verbs of the dead-letter queue.
 pub fn check_dead(job: &Job) -> Result<(), OpError> {
     let state = job.life.state.name();
-    if state == StateName::Dead { Ok(()) } else { Err(OpError::NotDead { id: job.id.clone(), state }) }
+    if state == StateName::Dead { Ok(()) } else { Err(OpError::NotDead { job: job.full_handle(), state }) }
 }
 
 /// All jobs that match a filter now, newest first. They are read in one query, because with pages each page would search

@@ -13,7 +13,8 @@ pub struct ColumnError {
     typed: String,
 }
 
-fn known() -> impl Iterator<Item = &'static JobField> {
+/// Every column.
+pub fn known() -> impl Iterator<Item = &'static JobField> {
     FIELDS.iter().chain([&BATCH])
 }
 

@@ -1,44 +1,102 @@
 //! The dead-letter queue, grouped by cause of death.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use domain::job::cause::cause;
-use domain::values::name::JobId;
+use crate::OpError;
+use crate::error::Named;
+use domain::job::cause::{Cause, CauseId};
+use domain::values::name::{JobId, QueueName};
 use domain::values::timestamp::Timestamp;
-use store::{Store, StoreError};
+use store::{DeadJob, JobFilter, JobRef, Store, StoreError};
+
+/// How many dead jobs are read at once.
+const CHUNK: usize = 10_000;
 
 /// Dead jobs that died of the same cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CauseGroup {
+    #[serde(rename = "cause")]
+    pub id: CauseId,
     pub reason: String,
+    pub exit_code: Option<i32>,
+    /// Its name.
+    pub signal: Option<String>,
     /// The error line with numbers, paths and other variable parts masked.
-    pub cause: String,
+    pub message: String,
     pub count: u64,
+    pub queues: BTreeSet<QueueName>,
     pub last_at: Timestamp,
+    /// The job that died last.
     pub example: JobId,
+    /// Its number.
+    pub number: u64,
 }
 
-/// Groups the dead jobs, largest group first.
-pub fn group_by_cause(store: &dyn Store) -> Result<Vec<CauseGroup>, StoreError> {
-    let mut groups: BTreeMap<(String, String), CauseGroup> = BTreeMap::new();
-    for dead in store.dead_by_error()? {
-        let cause = cause(dead.error.as_deref().unwrap_or_default());
-        let group = groups.entry((dead.reason.clone(), cause.clone())).or_insert_with(|| CauseGroup {
-            reason: dead.reason,
-            cause,
-            count: 0,
-            last_at: dead.last_at,
-            example: dead.example.clone(),
-        });
-        group.count += dead.count;
-        if dead.last_at > group.last_at {
-            group.last_at = dead.last_at;
-            group.example = dead.example;
+/// Groups the dead jobs that match the filter, largest group first.
+pub fn group_by_cause(store: &dyn Store, filter: &JobFilter) -> Result<Vec<CauseGroup>, StoreError> {
+    let mut groups: BTreeMap<CauseId, CauseGroup> = BTreeMap::new();
+    for_each_dead(store, filter, |cause, dead| {
+        let group = groups.entry(cause.id()).or_insert_with(|| new_group(cause, &dead));
+        group.count += 1;
+        group.queues.insert(dead.queue);
+        if dead.finished_at > group.last_at {
+            group.last_at = dead.finished_at;
+            (group.example, group.number) = (dead.job.id, dead.job.number);
+        }
+    })?;
+    let mut groups: Vec<CauseGroup> = groups.into_values().collect();
+    groups.sort_by_key(|group| (Reverse(group.count), Reverse(group.last_at)));
+    Ok(groups)
+}
+
+fn new_group(cause: Cause, dead: &DeadJob) -> CauseGroup {
+    CauseGroup {
+        id: cause.id(),
+        reason: cause.reason,
+        exit_code: cause.exit_code,
+        signal: cause.signal.map(|signal| signal.to_string()),
+        message: cause.message,
+        count: 0,
+        queues: BTreeSet::new(),
+        last_at: dead.finished_at,
+        example: dead.job.id.clone(),
+        number: dead.job.number,
+    }
+}
+
+/// The dead jobs that match the filter and died of the cause whose id begins like this, newest first.
+pub fn jobs_of_cause(store: &dyn Store, filter: &JobFilter, typed: &str) -> Result<Vec<JobRef>, OpError> {
+    let mut found: BTreeMap<CauseId, Vec<JobRef>> = BTreeMap::new();
+    for_each_dead(store, filter, |cause, dead| {
+        if cause.id().begins_with(typed) {
+            found.entry(cause.id()).or_default().push(dead.job);
+        }
+    })?;
+    if found.len() > 1 {
+        return Err(OpError::AmbiguousCause { typed: typed.to_owned() });
+    }
+    let jobs = found.into_values().next();
+    jobs.ok_or_else(|| OpError::NoSuch { what: Named::Cause, name: typed.to_owned(), nearest: None })
+}
+
+fn for_each_dead(
+    store: &dyn Store,
+    filter: &JobFilter,
+    mut visit: impl FnMut(Cause, DeadJob),
+) -> Result<(), StoreError> {
+    let mut below = None;
+    loop {
+        let chunk = store.select_dead(filter, below, CHUNK)?;
+        let Some(last) = chunk.last() else {
+            return Ok(());
+        };
+        below = Some(last.job.number);
+        for dead in chunk {
+            let error = dead.error.as_deref().unwrap_or_default();
+            visit(Cause::new(dead.reason.clone(), dead.exit_code, dead.signal, error), dead);
         }
     }
-    let mut groups: Vec<CauseGroup> = groups.into_values().collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
-    Ok(groups)
 }

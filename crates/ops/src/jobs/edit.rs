@@ -3,6 +3,7 @@
 use crate::OpError;
 use domain::job::Job;
 use domain::job::edit::{Edit, EditError};
+use domain::job::handle::JobHandle;
 use domain::values::name::JobId;
 use store::{AfterEdit, Change, Store};
 
@@ -23,12 +24,16 @@ pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, then: AfterEdit, by: &st
     if edit.is_empty() && then == AfterEdit::Keep {
         return Err(EditError::Nothing.into());
     }
-    if let Some(job) = store.find(id)? {
-        check(edit, &job)?;
+    let before = store.find(id)?;
+    if let Some(job) = &before {
+        check(edit, job)?;
     }
     match store.edit(id, edit, then, by)? {
         Change::Done(_) => store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone())),
         Change::NotFound => Err(OpError::NoSuchJob(id.clone())),
-        Change::Conflict(conflict) => Err(OpError::Conflict { id: id.clone(), conflict }),
+        Change::Conflict(conflict) => {
+            let number = before.map(|job| job.number);
+            Err(OpError::Conflict { job: JobHandle { id: id.clone(), number }, conflict })
+        }
     }
 }

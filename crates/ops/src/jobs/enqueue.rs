@@ -10,6 +10,7 @@ use crate::OpError;
 use domain::job::NewJob;
 pub use domain::job::spec::Caller;
 use domain::job::spec::{JobSpec, Origin, check_first_word};
+use domain::settings::Settings;
 use domain::values::name::{JobId, JobIdSequence};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
@@ -34,6 +35,11 @@ impl<'s> Enqueuer<'s> {
 
     pub fn store(&self) -> &'s dyn Store {
         self.store
+    }
+
+    /// The settings as they were read for these jobs.
+    pub fn settings(&self) -> &Settings {
+        &self.origin.settings
     }
 
     pub fn refuses_taken_ids(&self) -> bool {

@@ -1,8 +1,9 @@
 //! Handles: what a person types to name a job.
 //!
 //! A handle is the id of a job, its number, or the beginning or the end of its id. They are tried in this order, so that
-//! a complete id always stands for its own job. `%42` is the number 42, even if a job has the id `42`. Digits alone are
-//! never a part of an id: once job 42 has been deleted, `42` must not mean another job.
+//! a complete id always stands for its own job. `%42` is the number 42, even if a job has the id `42`, and `%` alone is the
+//! latest job, as in a shell. Digits alone are never a part of an id: once job 42 has been deleted, `42` must not mean
+//! another job.
 
 use domain::values::name::{JobId, NameError};
 use store::{Store, StoreError};
@@ -17,6 +18,7 @@ const SUFFIX_SEARCHED_JOBS: u64 = 100_000;
 /// A handle, as typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Handle {
+    Latest,
     Number(u64),
     Text(JobId),
 }
@@ -32,6 +34,8 @@ pub enum Resolution {
     Ambiguous(Vec<JobId>),
     /// No job. The id is the one to report as missing.
     Nothing(JobId),
+    /// The latest job was asked for, and there are no jobs.
+    NoJobs,
 }
 
 /// Where in an id a handle was found.
@@ -41,11 +45,14 @@ pub enum Place {
     End,
 }
 
-/// `%` is in no id, so it always marks a number.
+/// `%` is in no id, so it always marks a number or the latest job.
 impl std::str::FromStr for Handle {
     type Err = NameError;
 
     fn from_str(typed: &str) -> Result<Self, NameError> {
+        if typed == "%" {
+            return Ok(Self::Latest);
+        }
         let number = typed.strip_prefix('%').and_then(|digits| digits.parse().ok());
         number.map_or_else(|| typed.parse().map(Self::Text), |number| Ok(Self::Number(number)))
     }
@@ -53,6 +60,7 @@ impl std::str::FromStr for Handle {
 
 pub fn resolve(store: &dyn Store, handle: &Handle) -> Result<Resolution, StoreError> {
     match handle {
+        Handle::Latest => Ok(store.latest()?.map_or(Resolution::NoJobs, Resolution::Job)),
         Handle::Number(number) => {
             let found = store.id_of_number(*number)?;
             Ok(found.map_or_else(|| Resolution::Nothing(named(*number)), Resolution::Job))
@@ -108,10 +116,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percent_sign_marks_a_number_and_everything_else_is_text() {
+    fn a_percent_sign_marks_a_number_or_the_latest_job_and_everything_else_is_text() {
         assert_eq!("%42".parse(), Ok(Handle::Number(42)));
         assert_eq!("42".parse(), Ok(Handle::Text("42".parse().expect("an id"))));
-        for bad in ["%", "%x", "%-1", "%99999999999999999999", "", "a b"] {
+        assert_eq!("%".parse(), Ok(Handle::Latest));
+        for bad in ["%%", "%x", "%-1", "%99999999999999999999", "", "a b"] {
             assert!(bad.parse::<Handle>().is_err(), "{bad}");
         }
     }

@@ -4,13 +4,14 @@
 //! job that changes meanwhile may be listed before or after the change, or omitted if it no longer matches the filter.
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::VecDeque;
 use std::str::FromStr;
 
 use domain::job::Job;
 use domain::text::nearest::suggestion;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
-use store::{JobFilter, Page, PageStart, Store, StoreError};
+use store::{JobFilter, JobRef, Page, PageStart, Store, StoreError};
 
 /// How many jobs a page contains.
 const CHUNK: usize = 1_000;
@@ -84,6 +85,11 @@ struct SortEntry {
 }
 
 impl Sort {
+    /// The names of the sort keys.
+    pub fn names() -> [&'static str; KEYS.len()] {
+        KEYS.map(|(name, _)| name)
+    }
+
     fn entry(self, job: Job) -> SortEntry {
         SortEntry { value: (self.value)(&job), number: job.number, id: job.id }
     }
@@ -103,20 +109,22 @@ impl Sort {
 #[derive(Debug)]
 pub struct Listing<'s> {
     store: &'s dyn Store,
-    source: Source<'s>,
+    source: Source,
     more: bool,
     last: Option<JobId>,
 }
 
 #[derive(Debug)]
-enum Source<'s> {
-    Pages(Pages<'s>),
+enum Source {
+    Pages(Pages),
     Ids(std::vec::IntoIter<JobId>),
 }
 
 #[derive(Debug)]
-struct Pages<'s> {
-    filter: &'s JobFilter,
+struct Pages {
+    filter: JobFilter,
+    /// The jobs that come after those of the filter.
+    later: VecDeque<JobFilter>,
     /// The jobs that were read but not returned yet.
     page: std::vec::IntoIter<Job>,
     /// How many more jobs may be read.
@@ -127,11 +135,31 @@ impl<'s> Listing<'s> {
     /// Jobs in the order of the store.
     pub fn in_order(
         store: &'s dyn Store,
-        filter: &'s JobFilter,
+        filter: &JobFilter,
         after: Option<JobId>,
         limit: usize,
     ) -> Result<Self, StoreError> {
-        let pages = Pages { filter, page: Vec::new().into_iter(), left: limit };
+        Self::begin(store, filter.clone(), VecDeque::new(), after, limit)
+    }
+
+    /// The jobs of the first filter, then those of the second, and so on.
+    pub(crate) fn in_groups(
+        store: &'s dyn Store,
+        mut filters: VecDeque<JobFilter>,
+        limit: usize,
+    ) -> Result<Self, StoreError> {
+        let first = filters.pop_front().unwrap_or_default();
+        Self::begin(store, first, filters, None, limit)
+    }
+
+    fn begin(
+        store: &'s dyn Store,
+        filter: JobFilter,
+        later: VecDeque<JobFilter>,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Self, StoreError> {
+        let pages = Pages { filter, later, page: Vec::new().into_iter(), left: limit };
         let mut listing = Self { store, source: Source::Pages(pages), more: false, last: None };
         listing.read_page(after.map(PageStart::Job))?;
         Ok(listing)
@@ -165,6 +193,14 @@ impl<'s> Listing<'s> {
         }
     }
 
+    /// The first `limit` of these jobs, in this order.
+    pub fn of(store: &'s dyn Store, mut jobs: Vec<JobRef>, limit: usize) -> Self {
+        let more = jobs.len() > limit;
+        jobs.truncate(limit);
+        let ids: Vec<JobId> = jobs.into_iter().map(|job| job.id).collect();
+        Self { store, source: Source::Ids(ids.into_iter()), more, last: None }
+    }
+
     /// Whether nothing has been found to list so far.
     pub fn is_empty(&self) -> bool {
         let left = match &self.source {
@@ -179,18 +215,27 @@ impl<'s> Listing<'s> {
         (self.more, self.last)
     }
 
-    fn read_page(&mut self, after: Option<PageStart>) -> Result<(), StoreError> {
+    fn read_page(&mut self, mut after: Option<PageStart>) -> Result<(), StoreError> {
         let Source::Pages(pages) = &mut self.source else {
             return Ok(());
         };
-        let want = pages.left.min(CHUNK);
-        // Read one more than needed to know whether there are more.
-        let mut page = self.store.list(pages.filter, &Page { limit: want + 1, after })?;
-        self.more = page.len() > want;
-        page.truncate(want);
-        pages.left -= page.len();
-        pages.page = page.into_iter();
-        Ok(())
+        loop {
+            let want = pages.left.min(CHUNK);
+            // Read one more than needed to know whether there are more.
+            let mut page = self.store.list(&pages.filter, &Page { limit: want + 1, after: after.take() })?;
+            self.more = page.len() > want;
+            page.truncate(want);
+            pages.left -= page.len();
+            pages.page = page.into_iter();
+            match pages.later.pop_front() {
+                Some(next) if pages.page.as_slice().is_empty() && !self.more => pages.filter = next,
+                Some(next) => {
+                    pages.later.push_front(next);
+                    return Ok(());
+                }
+                None => return Ok(()),
+            }
+        }
     }
 
     fn next_job(&mut self) -> Result<Option<Job>, StoreError> {
@@ -199,6 +244,7 @@ impl<'s> Listing<'s> {
                 for id in ids {
                     // Omit a job that was removed since.
                     if let Some(job) = self.store.find(&id)? {
+                        self.last = Some(id);
                         return Ok(Some(job));
                     }
                 }
@@ -209,8 +255,15 @@ impl<'s> Listing<'s> {
                     return Ok(None);
                 };
                 self.last = Some(job.id.clone());
-                if pages.page.as_slice().is_empty() && self.more && pages.left > 0 {
-                    self.read_page(Some(PageStart::from(&job)))?;
+                if pages.page.as_slice().is_empty() {
+                    if self.more && pages.left > 0 {
+                        self.read_page(Some(PageStart::from(&job)))?;
+                    } else if !self.more
+                        && let Some(next) = pages.later.pop_front()
+                    {
+                        pages.filter = next;
+                        self.read_page(None)?;
+                    }
                 }
                 Ok(Some(job))
             }

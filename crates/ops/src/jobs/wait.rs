@@ -141,5 +141,5 @@ fn succeeded<'j>(store: &dyn Store, job: &'j Job) -> Result<&'j Job, OpError> {
     // If the dependency cannot be found, the reason alone is reported.
     let dependency = failed_dependency(store, job).unwrap_or_default();
     let why = dependency.map_or_else(|| format!("({why})"), |dependency| format!("because {dependency}"));
-    Err(OpError::Unsuccessful { id: job.id.clone(), state: state.name(), why })
+    Err(OpError::Unsuccessful { job: job.full_handle(), state: state.name(), why })
 }

@@ -6,7 +6,7 @@
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
-use store::{ServedJobs, Store, StoreError, Worker, WorkerState};
+use store::{Store, StoreError, Worker, WorkerState};
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::Role;
 use sys::host;
@@ -48,22 +48,18 @@ pub fn is_served(queue: &QueueName, workers: &[Worker]) -> bool {
     workers.iter().any(|worker| worker.served.has_queue(queue))
 }
 
-/// Whether any of these workers claims new jobs. A worker that was started for a single job does not.
+/// Whether any of these workers claims new jobs. A worker that was started for certain jobs does not.
 pub fn any_takes_new_jobs(workers: &[Worker]) -> bool {
-    workers.iter().any(|worker| match worker.served {
-        ServedJobs::All | ServedJobs::InOrder(_) => true,
-        ServedJobs::Job(_) => false,
-    })
+    workers.iter().any(|worker| worker.served.takes_new_jobs())
 }
 
-/// Why none of these live workers starts new jobs; `None` if one of them does, or if one was started for a single job.
+/// Why none of these live workers starts new jobs; `None` if one of them does, or if one was started for certain jobs.
 pub fn why_no_job_starts(workers: &[Worker]) -> Option<&'static str> {
     if workers.is_empty() {
         return Some("no worker is running");
     }
     let is_draining = |worker: &&Worker| worker.state != WorkerState::Running;
     let (draining, running): (Vec<&Worker>, Vec<&Worker>) = workers.iter().partition(is_draining);
-    let is_any =
-        !draining.is_empty() && !running.iter().any(|worker| !matches!(worker.served, ServedJobs::Job(_)));
+    let is_any = !draining.is_empty() && !running.iter().any(|worker| worker.served.takes_new_jobs());
     is_any.then_some("all workers are draining")
 }

@@ -180,6 +180,8 @@ record! {
         scheduled_for: Option<Timestamp>,
         /// Options that few jobs set: `env`, `backoff` and the like.
         options: Json<Map<String, Value>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stdin: Option<Bytes> = "(select content from outputs o where o.seq = jobs.seq and o.number = 0)",
         [history: Vec<AttemptLine>]
     }
 

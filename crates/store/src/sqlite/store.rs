@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::backup;
 use super::backup::{Backup, Progress};
 use super::session::error::commit_error;
 use super::session::file_state::{retry_while_changing, retry_while_readonly};
+use super::session::gate::GATE_TIMEOUT;
 use super::session::open::{OpenDatabase, open};
 use super::session::{checkpoint, migrate, read_only};
 use super::verbs::exchange;
@@ -39,7 +41,12 @@ impl SqliteStore {
 
     /// Opens the queue read-only: nothing is created or changed, and writes are refused.
     pub fn open_read_only(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        Ok(Self { opened: Mutex::new(read_only::open(path)?), clock })
+        Self::open_read_only_within(path, clock, GATE_TIMEOUT)
+    }
+
+    /// As [`Self::open_read_only`], for a caller that cannot wait long for a lock.
+    pub fn open_read_only_within(path: &Path, clock: Arc<dyn Clock>, lock_timeout: Duration) -> Result<Self> {
+        Ok(Self { opened: Mutex::new(read_only::open(path, lock_timeout)?), clock })
     }
 
     /// Copies the whole queue into one file in one snapshot, while other processes continue to use it.
@@ -150,7 +157,7 @@ impl Store for SqliteStore {
             if !opened.has_changed() {
                 return Ok(Some(found));
             }
-            *opened = read_only::open(&opened.database)?;
+            *opened = read_only::open(&opened.database, opened.lock_timeout.get())?;
             Ok(None)
         })
     }

@@ -69,7 +69,8 @@ fn fault_07_an_invalid_number_is_refused_with_its_bounds() {
         (&["graph", "a", "--limit"], "from 1 to 1000000"),
         (&["logs", "a", "--attempt"], "from 1 to 4294967295"),
         (&["worker", "start", "--count"], "from 1 to 1000"),
-        (&["worker", "start", "--concurrency"], "from 1 to 1024"),
+        (&["worker", "start", "--concurrency"], "from 1 to 1024, or auto for the number of cores"),
+        (&["run", "--each", "x", "-j"], "from 1 to 1024, or auto for the number of cores"),
         (&["schedule", "add", "s", "--every", "1h", "--missed-limit"], "from 1 to 100"),
         (&["selftest", "--seconds"], "from 0 to 4294967295"),
     ] {

@@ -45,7 +45,7 @@ fn json_has_nodes_and_edges() {
     let home = pipeline();
     let graph = home.run(["graph", "notify", "--json"]).ok().json();
     assert_eq!((&graph["id"], &graph["cut"]), (&json!("notify"), &json!(false)));
-    assert_eq!(graph["nodes"][1], json!({"id": "deploy", "state": "pending"}));
+    assert_eq!(graph["nodes"][1], json!({"id": "deploy", "number": 4, "state": "pending"}));
     assert_eq!(graph["nodes"].as_array().map(Vec::len), Some(5));
     let edges = graph["edges"].as_array().expect("edges");
     assert_eq!(edges.len(), 5);

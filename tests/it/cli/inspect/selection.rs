@@ -186,6 +186,18 @@ fn a_job_is_named_by_its_number() {
 }
 
 #[test]
+fn a_percent_sign_alone_is_the_latest_job() {
+    let home = Home::new();
+    home.run(["enqueue", "-a%", "true"]).fails(3).says("there are no jobs");
+    home.run(["enqueue", "-q", "--id", "first", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "second", "-a%", "true"]).ok();
+    home.run(["enqueue", "-q", "--id", "third", "--after", "1,%", "true"]).ok();
+    assert_eq!(home.show("second")["depends_on"], json!(["first"]));
+    assert_eq!(home.show("%")["depends_on"], json!(["first", "second"]));
+    home.run(["cancel", "%"]).ok().prints("third\n");
+}
+
+#[test]
 fn an_id_made_of_digits_comes_before_a_number_and_digits_are_no_part_of_an_id() {
     let home = Home::with_jobs(&["2", "10", "2000"]);
     assert_eq!(home.show("2")["id"], "2");

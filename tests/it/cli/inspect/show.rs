@@ -37,6 +37,13 @@ fn a_new_job_is_described() {
 }
 
 #[test]
+fn each_line_of_a_command_stays_a_line() {
+    let home = Home::new();
+    home.run(["enqueue", "--id", "a", "--command", "printf 'x\\n'\nsleep 2"]).ok();
+    home.run(["show", "a"]).ok().shows("  command       printf 'x\\n'\n                sleep 2\n");
+}
+
+#[test]
 fn json_includes_fields_that_list_omits() {
     let home = Home::with_jobs(&["a"]);
     let job = home.show("a");

@@ -109,10 +109,93 @@ fn a_dry_run_shows_the_commands_and_stores_nothing() {
 }
 
 #[test]
-fn the_command_must_be_given_as_words() {
+fn the_placeholders_of_gnu_parallel_are_filled_in() {
+    let home = Home::new();
+    let command = ["ffmpeg", "-i", "{}", "{.}.mp4", "{/}", "{//}", "{/.}", "{#}"];
+    each(&home, "d/a b.mkv\n\nc.tar.gz\n", &[["-q"].as_slice(), &command].concat()).ok();
+    let expected = [
+        "ffmpeg -i 'd/a b.mkv' 'd/a b.mp4' 'a b.mkv' d 'a b' 1",
+        "ffmpeg -i c.tar.gz c.tar.mp4 c.tar.gz . c.tar 2",
+    ];
+    assert_eq!(commands(&home), expected);
+}
+
+#[test]
+fn an_unknown_placeholder_is_refused_before_anything_is_read_or_stored() {
+    let home = Home::new();
+    for form in ["{..}", "{1}", "{%}", "x/{2.}"] {
+        let known = "the known ones are {}, {.}, {/}, {//}, {/.} and {#}";
+        each(&home, "a\n", &["echo", "{}", form]).fails(2).prints("").says("unknown placeholder").says(known);
+        home.run(["enqueue", "--each", "echo", form, ":::", "a"]).fails(2).prints("").says(known);
+        home.run(["enqueue", "--each", "nowhere.txt", "echo", form]).fails(2).says(known);
+    }
+    assert!(home.is_empty());
+    each(&home, "a\n", &["-q", "--", "echo", "{{..}}", "${x}", r#"{"a":1}"#, "{a,b}", "{{}}", "+", "{}"])
+        .ok();
+    assert_eq!(commands(&home), [r#"echo '{..}' '${x}' '{"a":1}' '{a,b}' '{}' + a"#]);
+}
+
+#[test]
+fn arguments_after_three_colons_need_no_file() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--each", "gzip", "-9", "{}", ":::", "a b", "", "two\nlines"]).ok();
+    assert_eq!(commands(&home), ["gzip -9 'a b'", "gzip -9 ''", "gzip -9 'two\nlines'"]);
+    let ran =
+        home.run(["enqueue", "--each", "--batch", "b", "--", "gzip", "{}", ":::", "c", "--", ":::"]).ok();
+    assert_eq!(ran.lines().len(), 3);
+    assert_eq!(commands(&home)[3..], ["gzip c", "gzip --", "gzip :::"]);
+    let dry = home.run(["enqueue", "--each", "--dry-run", "--json", "echo", ":::", "x"]).ok().json();
+    assert_eq!(dry, json!({"count": 1, "commands": ["echo x"]}));
+    home.run(["enqueue", "--each", "echo", ":::"]).ok().prints("");
+    home.run(["enqueue", "echo", ":::", "a"]).ok();
+    assert_eq!(commands(&home)[6..], ["echo ::: a"], "without --each it is a word like any other");
+}
+
+#[test]
+fn a_shell_line_gets_quoted_values() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--each", "gzip < {} > {.}.gz", "--queue", "z", ":::", "$(reboot).txt"]).ok();
+    each(&home, "a b\n", &["-q", "--command", "echo \"to {}\" | wc -c"]).ok();
+    each(&home, "c\n", &["-q", "make && make test"]).ok();
+    let expected =
+        ["gzip < '$(reboot).txt' > '$(reboot)'.gz", "echo \"to \"'a b'\"\" | wc -c", "make && make test c"];
+    assert_eq!(commands(&home), expected);
+    assert_eq!(home.jobs()[2].queue.as_str(), "z");
+    let refused = ["enqueue", "--each", "echo \"$(basename {})\"", ":::", "a"];
+    home.run(refused).fails(2).prints("").says("cannot be filled in safely").says("sh -c");
+    assert_eq!(home.count(), 3);
+}
+
+#[test]
+fn a_glob_that_the_shell_expanded_after_each_gets_a_hint() {
+    let home = Home::new();
+    let names = ["a.mkv", "b.mkv", "c.mkv"];
+    for name in names {
+        home.file(name, "x\n");
+    }
+    let says = |args: &[&str], says: &str| {
+        for verb in ["enqueue", "run"] {
+            home.run([&[verb, "--each"], args].concat()).fails(2).prints("").says(says).says(":::");
+        }
+    };
+    says(&names, "--each takes one file, but 3 were given");
+    says(&names[..2], "--each takes one file, but 2 were given");
+    says(&[&names, ["--", "ffmpeg", "-i"].as_slice()].concat(), "--each takes one file");
+    says(&names[..1], "--each needs a command");
+    says(&[], "a value is required for '--each <FILE>'");
+    assert!(home.is_empty());
+    let script = home.file("script.sh", "");
+    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    home.run(["enqueue", "-q", "--each", "a.mkv", "./script.sh", "{}"]).ok();
+    assert_eq!(commands(&home), ["./script.sh x"]);
+}
+
+#[test]
+fn what_each_cannot_be_combined_with_is_refused() {
     let home = Home::new();
     for args in [
-        vec!["--command", "echo {}"],
+        vec!["--command", "echo {}", "--csv"],
+        vec!["--command", "echo {}", "--", "echo"],
         vec![],
         vec!["--id", "a", "--", "echo"],
         vec!["--file", "x", "--", "echo"],
@@ -122,6 +205,9 @@ fn the_command_must_be_given_as_words() {
         each(&home, "a\nb\n", &args).fails(2).prints("");
     }
     home.run(["enqueue", "--csv", "--", "echo"]).fails(2);
+    home.run(["enqueue", "--each", "--csv", "echo", "{1}", ":::", "a"]).fails(2).says("--csv reads a file");
+    home.run(["run", "-j", "2", "--", "echo"]).fails(2).says("--each");
+    home.run(["run", "--halt-on-failure", "--", "echo"]).fails(2).says("--each");
     home.run(["enqueue", "--dry-run", "--", "echo"]).fails(2);
     assert!(home.is_empty());
 }

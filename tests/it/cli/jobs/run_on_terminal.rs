@@ -11,8 +11,7 @@ use crate::cli::harness::test_worker::TestWorker;
 use crate::cli::harness::working_home::{UNTIL_GO, WorkingHome};
 
 const ABOUT: &str = "job a (queuectl logs -f a)\n";
-const STARTED: &str = "no worker is running; started one for it\n";
-const QUESTION: &str = "\n[c]ancel the job, [d]etach and let it run, or keep [w]aiting? [d] ";
+const QUESTION: &str = "\n[c]ancel the job (or Ctrl-C again), [d]etach, or keep [w]aiting? [d] ";
 const DETACHED: &str = "detached: `queuectl logs -f a` follows the job, `queuectl wait a` waits for it\n";
 
 fn start(home: &WorkingHome, args: &[&str]) -> Terminal {
@@ -35,11 +34,11 @@ fn press_ctrl_c(terminal: &mut Terminal) {
 }
 
 #[test]
-fn a_terminal_shows_the_job_id_and_the_started_worker() {
+fn a_terminal_shows_the_job_id() {
     let home = WorkingHome::new();
     let call = home.call(["run", "--color", "never", "--id", "a", "--", "printf", "\\033[1mhi"]);
     let seen = on_terminal(call.into_command(), 100, "");
-    assert_eq!((seen.screen, seen.code), (format!("{ABOUT}{STARTED}\u{1b}[1mhi"), Some(0)));
+    assert_eq!((seen.screen, seen.code), (format!("{ABOUT}\u{1b}[1mhi"), Some(0)));
     home.wait_until_deserted();
     let seen = on_terminal(home.call(["run", "-q", "--", "echo", "hi"]).into_command(), 100, "");
     assert_eq!(seen.screen, "hi\n");
@@ -55,7 +54,10 @@ fn a_terminal_shows_the_job_id_and_the_started_worker() {
 fn notes_start_on_their_own_line() {
     let home = WorkingHome::new();
     let seen = start(&home, &["--command", "printf half; kill -9 $$"]).end();
-    assert_eq!((seen.screen, seen.code), (format!("{ABOUT}{STARTED}half\nkilled by SIGKILL\n"), Some(137)));
+    assert_eq!((seen.screen, seen.code), (format!("{ABOUT}half\nkilled by SIGKILL\n"), Some(137)));
+    home.run(["remove", "a"]).ok();
+    let seen = start(&home, &["--command", "printf half; exit 3"]).end();
+    assert!(seen.screen.ends_with("half\nexit code 3\n"), "{}", seen.screen);
 }
 
 #[test]
@@ -81,7 +83,7 @@ fn a_scheduled_job_is_waited_for() {
     let mut terminal = start(&home, &["--delay", "1h", "--", "true"]);
     terminal.wait_until(|screen| screen.contains("\r\u{1b}[Kstarts in 1h"));
     press_ctrl_c(&mut terminal);
-    terminal.type_in("c\n");
+    terminal.type_in("c");
     let seen = terminal.end();
     assert_eq!(seen.status.signal(), Some(Signal::INT.as_raw()), "{:?}", seen.screen);
     assert_eq!(home.state_of("a"), "cancelled");
@@ -91,7 +93,7 @@ fn a_scheduled_job_is_waited_for() {
 fn ctrl_c_can_cancel_the_job() {
     let home = WorkingHome::new();
     let mut terminal = interrupted(&home);
-    terminal.type_in("c\n");
+    terminal.type_in("c");
     let seen = terminal.end();
     assert_eq!(seen.status.signal(), Some(Signal::INT.as_raw()), "130 for a shell: {:?}", seen.screen);
     assert!(seen.screen.ends_with("job a is cancelled\n"), "{:?}", seen.screen);
@@ -101,13 +103,13 @@ fn ctrl_c_can_cancel_the_job() {
 
 #[test]
 fn ctrl_c_can_detach() {
-    for (answer, shown) in [("d\n", ""), ("\n", ""), ("\u{4}", "\n")] {
+    for answer in ["d", "D", "\r", "\u{4}"] {
         let home = WorkingHome::new();
         let mut terminal = interrupted(&home);
         terminal.type_in(answer);
         let seen = terminal.end();
         assert_eq!(seen.status.signal(), Some(Signal::INT.as_raw()), "{answer:?}: {:?}", seen.screen);
-        assert_eq!(seen.screen, format!("{ABOUT}{STARTED}ready\n{QUESTION}{shown}{DETACHED}"));
+        assert_eq!(seen.screen, format!("{ABOUT}ready\n{QUESTION}\n{DETACHED}"));
         assert_eq!(home.state_of("a"), "processing");
         home.go();
         home.run(["wait", "a"]).ok();
@@ -115,8 +117,18 @@ fn ctrl_c_can_detach() {
 }
 
 #[test]
-fn a_second_ctrl_c_detaches_and_so_do_other_signals() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+fn a_second_ctrl_c_cancels_the_job() {
+    let home = WorkingHome::new();
+    let terminal = interrupted(&home);
+    terminal.signal(Signal::INT);
+    let seen = terminal.end();
+    assert_eq!(seen.status.signal(), Some(Signal::INT.as_raw()), "{:?}", seen.screen);
+    assert_eq!(home.state_of("a"), "cancelled");
+}
+
+#[test]
+fn other_signals_detach() {
+    for signal in [Signal::TERM, Signal::HUP] {
         let home = WorkingHome::new();
         let terminal = interrupted(&home);
         terminal.signal(signal);
@@ -134,14 +146,11 @@ fn after_ctrl_c_the_user_can_keep_waiting() {
     let mut terminal = start(&home, &["--command", &in_steps]);
     terminal.wait_until(|screen| screen.ends_with("begun\n"));
     press_ctrl_c(&mut terminal);
-    terminal.type_in("what?\n");
-    let again = format!("{QUESTION}{}", QUESTION.trim_start());
-    terminal.wait_until(|screen| screen.ends_with(&again));
-    terminal.type_in("w\n");
+    terminal.type_in("?xw");
     home.file("on", "");
     terminal.wait_until(|screen| screen.ends_with("ready\n"));
     press_ctrl_c(&mut terminal);
-    terminal.type_in("Wait\n");
+    terminal.type_in("W");
     home.go();
     let seen = terminal.end();
     assert_eq!((seen.screen.ends_with("went\n"), seen.code), (true, Some(0)), "{:?}", seen.screen);
@@ -153,7 +162,7 @@ fn the_question_ends_when_the_job_does() {
     let terminal = interrupted(&home);
     home.go();
     let seen = terminal.end();
-    assert_eq!((seen.screen, seen.code), (format!("{ABOUT}{STARTED}ready\n{QUESTION}\nwent\n"), Some(0)));
+    assert_eq!((seen.screen, seen.code), (format!("{ABOUT}ready\n{QUESTION}\nwent\n"), Some(0)));
 }
 
 #[test]

@@ -111,10 +111,13 @@ fn ignored_input_is_reported_only_if_there_is_some() {
     let hint = "the command does not get the input of queuectl";
     home.call(["run", "--", "cat"]).with_stdin("data\n").run().ok().prints("").says(hint);
     home.call(["run", "-q", "--", "cat"]).with_stdin("data\n").run().ok().says_nothing();
+    home.call(["enqueue", "--", "cat"]).with_stdin("data\n").run().ok().says(hint).says("--stdin");
+    home.call(["run", "--each", "echo", ":::", "a"]).with_stdin("data\n").run().ok().says(hint);
     home.call(["run", "--", "cat"]).run().ok().says_nothing();
     let data = home.file("data", "one\ntwo\n");
     let run = |line: &str| {
-        let script = format!("{line} \"$@\"");
+        let end = if line.ends_with(" do") { "; done" } else { "" };
+        let script = format!("{line} \"$@\"{end}");
         let mut command = std::process::Command::new("sh");
         command.args(["-c", &script, "sh", crate::cli::harness::PROGRAM]);
         let call = home.call(["run", "--", "true"]).through(command);
@@ -125,6 +128,7 @@ fn ignored_input_is_reported_only_if_there_is_some() {
     };
     assert!(run("exec").contains(hint));
     assert_eq!(run("read line; exec"), "", "the shell reads the file");
+    assert_eq!(run("cat | while read line; do"), "", "a loop reads the pipe");
     let null =
         home.call(["run", "--", "true"]).into_command().stdin(Stdio::null()).output().expect("it runs");
     assert_eq!(String::from_utf8_lossy(&null.stderr), "");

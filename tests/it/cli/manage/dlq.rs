@@ -31,25 +31,6 @@ fn an_empty_dlq_is_an_empty_array() {
 }
 
 #[test]
-fn errors_that_differ_only_in_numbers_are_one_group() {
-    let home = Home::new();
-    for (id, error) in
-        [("a", "exit code 1: no user 17"), ("b", "exit code 1: no user 4"), ("c", "killed by SIGKILL")]
-    {
-        home.dead_job(id, error);
-    }
-    let groups = home.run(["dlq", "list", "--group", "--json"]).ok().json();
-    let shape: Vec<_> = groups.as_array().expect("an array").iter().map(|group| &group["count"]).collect();
-    assert_eq!(shape, [&json!(2), &json!(1)], "the largest first");
-    assert_eq!(groups[0]["reason"], "retries_exhausted");
-    assert_eq!((&groups[0]["cause"], &groups[0]["example"]), (&json!("exit code #: no user #"), &json!("b")));
-    home.run(["dlq", "list", "--group"])
-        .ok()
-        .shows("   2  retries exhausted")
-        .shows("exit code #: no user #");
-}
-
-#[test]
 fn show_accepts_only_dead_jobs() {
     let home = with_dead(&["a"]);
     home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();

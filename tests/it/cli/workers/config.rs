@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::cli::harness::Home;
 
 /// The documented settings and defaults.
-const DEFAULTS: [(&str, &str); 20] = [
+const DEFAULTS: [(&str, &str); 22] = [
     ("max_retries", "3"),
     ("backoff_strategy", "exponential"),
     ("retry_delay", "1s"),
@@ -15,6 +15,8 @@ const DEFAULTS: [(&str, &str); 20] = [
     ("kill_grace", "10s"),
     ("shutdown_grace", "never"),
     ("concurrency", "1"),
+    ("autostart", "off"),
+    ("autostart_idle", "5m"),
     ("heartbeat_interval", "5s"),
     ("lease", "30s"),
     ("crash_limit", "5"),

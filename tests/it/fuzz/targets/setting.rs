@@ -1,6 +1,7 @@
 //! Settings, as `KEY=VALUE`: an accepted value survives a round trip, and a refused value changes nothing.
 
-use domain::settings::{HEARTBEATS_PER_LEASE, MAX_CONCURRENCY, MAX_RETRIES, SettingKey, Settings};
+use domain::settings::{HEARTBEATS_PER_LEASE, MAX_RETRIES, SettingKey, Settings};
+use domain::values::concurrency::MAX_CONCURRENCY;
 use domain::values::span::MAX_SPAN;
 
 use super::message;
@@ -74,7 +75,7 @@ fn check(settings: &Settings) {
     assert_eq!(Settings::from_stored(stored).as_ref(), Ok(settings));
     assert!(settings.max_retries <= MAX_RETRIES);
     assert!((1..=MAX_RETRIES).contains(&settings.crash_limit));
-    assert!((1..=MAX_CONCURRENCY).contains(&settings.concurrency));
+    assert!((1..=MAX_CONCURRENCY).contains(&settings.concurrency.slots(1)));
     assert!(settings.lease >= settings.heartbeat_interval * HEARTBEATS_PER_LEASE);
     assert!(!settings.heartbeat_interval.is_zero());
     assert!(settings.job_timeout.is_none_or(|timeout| !timeout.is_zero() && timeout <= MAX_SPAN));

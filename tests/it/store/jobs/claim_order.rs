@@ -4,7 +4,7 @@ use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use store::{JobFilter, LeaseRef, Phase, ServedJobs};
 
-use crate::store::fixture::new_job::{JobBuilder, job, job_id};
+use crate::store::fixture::new_job::{JobBuilder, batch_name, job, job_id};
 use crate::store::fixture::{FAILURE, Fixture, every_store, serving};
 
 every_store!(
@@ -20,6 +20,9 @@ every_store!(
     a_job_is_given_to_one_worker_only,
     a_worker_for_one_job_claims_only_that_job,
     a_worker_for_one_job_waits_until_it_can_run,
+    a_worker_for_a_batch_claims_only_jobs_of_that_batch,
+    a_worker_for_a_batch_is_idle_when_the_batch_is_finished,
+    a_worker_for_a_batch_finds_jobs_whatever_the_clock_says,
     a_clock_set_back_does_not_delay_ready_jobs,
     a_clock_set_back_delays_only_jobs_with_a_due_time,
 );
@@ -229,6 +232,50 @@ fn a_worker_for_one_job_waits_until_it_can_run(fixture: &Fixture) {
     assert_eq!(fixture.claim(&worker, 1), [""; 0], "the job waits for its retry");
     fixture.pass_secs(2);
     assert_eq!(fixture.claim(&worker, 1), ["mine"]);
+}
+
+fn a_worker_for_a_batch_claims_only_jobs_of_that_batch(fixture: &Fixture) {
+    let worker = fixture.worker_serving("w", ServedJobs::Batch(batch_name("mine")));
+    assert_eq!(fixture.claim(&worker, 9), [""; 0], "the batch does not exist yet");
+    fixture.enqueue_all([job("other"), job("others").batch("other")]);
+    fixture.pass_secs(1);
+    fixture.enqueue_all((1..=3).map(|at| job(&format!("mine-{at}")).batch("mine")));
+    assert_eq!(fixture.claim(&worker, 2), ["mine-1", "mine-2"], "despite jobs ahead of them");
+    assert!(!fixture.orders(&worker).idle);
+    fixture.enqueue_all([
+        job("urgent").batch("mine").priority(9),
+        job("elsewhere").batch("mine").queue("q"),
+        job("blocked").batch("mine").after(&["other"]),
+    ]);
+    assert_eq!(
+        fixture.claim(&worker, 9),
+        ["urgent", "mine-3", "elsewhere"],
+        "in any queue, with any priority"
+    );
+    assert_eq!(fixture.claim(&worker, 9), [""; 0]);
+}
+
+fn a_worker_for_a_batch_is_idle_when_the_batch_is_finished(fixture: &Fixture) {
+    fixture.enqueue_all([job("a").batch("mine").max_retries(1), job("other")]);
+    let worker = fixture.worker_serving("w", ServedJobs::Batch(batch_name("mine")));
+    fixture.pause("default");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0], "its queue is paused");
+    fixture.resume("default");
+    fixture.run(&worker, FAILURE);
+    assert_eq!((fixture.claim(&worker, 9), fixture.orders(&worker).idle), (vec![], false));
+    fixture.pass_secs(2);
+    fixture.run(&worker, Outcome::Success);
+    assert!(fixture.orders(&worker).idle);
+    fixture.remove("a");
+    assert!(fixture.orders(&worker).idle, "the batch is gone");
+}
+
+fn a_worker_for_a_batch_finds_jobs_whatever_the_clock_says(fixture: &Fixture) {
+    fixture.enqueue(job("first").batch("mine"));
+    fixture.clock.jump(-DAY_MILLIS);
+    fixture.enqueue(job("second").batch("mine"));
+    let worker = fixture.worker_serving("w", ServedJobs::Batch(batch_name("mine")));
+    assert_eq!(fixture.claim(&worker, 9), ["second", "first"]);
 }
 
 fn a_clock_set_back_does_not_delay_ready_jobs(fixture: &Fixture) {

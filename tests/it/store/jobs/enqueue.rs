@@ -61,8 +61,10 @@ fn full_job() -> NewJob {
             retry_on: "1,75".parse().ok(),
             no_retry_on: "2".parse().ok(),
             reported: None,
+            stdin_bytes: 3,
             requests: AttemptRequests::default(),
         },
+        stdin: Some(b"a\0b".as_slice().into()),
         if_absent: false,
         batch: None,
     }
@@ -107,6 +109,7 @@ fn a_claim_has_everything_needed_to_run_the_job(fixture: &Fixture) {
     assert_eq!(claim.cwd, requested.cwd);
     assert_eq!(claim.environment.as_deref(), requested.environment.as_deref());
     assert_eq!(claim.env, requested.options.env);
+    assert_eq!(claim.stdin.as_deref(), requested.stdin.as_deref());
     assert_eq!(claim.timeout, requested.timeout);
 }
 

@@ -18,7 +18,7 @@ every_store!(
     a_cursor_must_be_a_job,
     a_page_continues_at_the_position_of_a_removed_job,
     the_phase_ready_lists_jobs_that_could_run_now,
-    dead_jobs_are_grouped_by_error,
+    dead_jobs_are_selected_with_what_they_died_of,
 );
 
 fn phase(phase: Phase) -> JobFilter {
@@ -254,31 +254,33 @@ fn the_phase_ready_lists_jobs_that_could_run_now(fixture: &Fixture) {
     assert_eq!(ready(), ["failed"], "jobs of a paused queue are not ready");
 }
 
-fn dead_jobs_are_grouped_by_error(fixture: &Fixture) {
+fn dead_jobs_are_selected_with_what_they_died_of(fixture: &Fixture) {
     let worker = fixture.worker("w");
-    for (id, error) in [
-        ("a1", Some("no route")),
-        ("b1", Some("no space")),
-        ("c1", None),
-        ("a2", Some("no route")),
-        ("a3", Some("no route")),
-        ("b2", Some("no space")),
-    ] {
+    for (id, queue, error) in
+        [("a1", "a", Some("no route")), ("b1", "b", None), ("a2", "a", Some("no space"))]
+    {
         fixture.pass_secs(1);
-        fixture.enqueue(job(id).max_retries(0));
+        fixture.enqueue(job(id).queue(queue).max_retries(0));
         let lease = fixture.lease(&worker);
         let settled = Settlement { error: error.map(str::to_owned), ..settlement(&lease, FAILURE) };
         fixture.exchange(&worker, &[settled], 0);
     }
     fixture.enqueue("alive");
-    let groups = fixture.store.dead_by_error().expect("dead_by_error");
-    let shown: Vec<_> =
-        groups.iter().map(|group| (group.error.as_deref(), group.count, group.example.as_str())).collect();
+    let select = |filter: &JobFilter, below, limit| {
+        let dead = fixture.store.select_dead(filter, below, limit).expect("dead jobs");
+        dead.into_iter().map(|dead| dead.job.id.to_string()).collect::<Vec<_>>()
+    };
+    let all = JobFilter::default();
+    assert_eq!(select(&all, None, 9), ["a2", "b1", "a1"], "newest first");
+    assert_eq!(select(&all, None, 2), ["a2", "b1"]);
+    assert_eq!(select(&all, Some(2), 9), ["a1"]);
     assert_eq!(
-        shown,
-        [(Some("no route"), 3, "a3"), (Some("no space"), 2, "b2"), (None, 1, "c1"),],
-        "the largest group first, its latest job as the example"
+        select(&JobFilter { queue: Some(queue_name("a")), ..JobFilter::default() }, None, 9),
+        ["a2", "a1"]
     );
-    assert!(groups.iter().all(|group| group.reason == "retries_exhausted"));
-    assert_eq!(groups[1].last_at, fixture.now());
+    assert_eq!(select(&JobFilter { queue: Some(queue_name("x")), ..JobFilter::default() }, None, 9), [""; 0]);
+    let dead = fixture.store.select_dead(&all, None, 1).expect("dead jobs").remove(0);
+    assert_eq!((dead.queue, dead.reason.as_str()), (queue_name("a"), "retries_exhausted"));
+    assert_eq!((dead.exit_code, dead.signal), (Some(1), None));
+    assert_eq!((dead.error.as_deref(), dead.finished_at), (Some("no space"), fixture.now()));
 }

@@ -3,6 +3,7 @@
 mod entry;
 mod job_events;
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::time::Duration;
 
@@ -75,8 +76,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         entries.sort_by_key(|entry| entry.at);
         entries.drain(..entries.len().saturating_sub(limit));
     }
-    let mut printer = EventPrinter { context, columns: Columns::new(), has_heading: false };
-    printer.print(&entries)?;
+    let mut printer =
+        EventPrinter { context, columns: Columns::new(), has_heading: false, handles: HashMap::new() };
+    printer.print(&mut entries)?;
     if args.follow {
         follow(store, job.as_ref(), jobs, printer, last)?;
     } else if entries.is_empty() && !context.json {
@@ -101,7 +103,7 @@ fn follow(
             entries.extend(jobs.poll()?);
             entries.sort_by_key(|entry| entry.at);
         }
-        printer.print(&entries)?;
+        printer.print(&mut entries)?;
         if entries.is_empty() && !sleep_while_read(EVENT_POLL_INTERVAL)? {
             return Ok(());
         }
@@ -112,10 +114,12 @@ struct EventPrinter<'a> {
     context: &'a Context,
     columns: Columns,
     has_heading: bool,
+    /// The handles of jobs, by which people know them.
+    handles: HashMap<JobId, String>,
 }
 
 impl EventPrinter<'_> {
-    fn print(&mut self, entries: &[Entry]) -> Result<(), Failure> {
+    fn print(&mut self, entries: &mut [Entry]) -> Result<(), Failure> {
         let context = self.context;
         if context.quiet || entries.is_empty() {
             return Ok(());
@@ -124,6 +128,11 @@ impl EventPrinter<'_> {
         if context.json {
             entries.iter().try_for_each(|entry| write_json_line(&mut out, entry))?;
             return Ok(out.flush()?);
+        }
+        if context.stdout_is_terminal {
+            for entry in entries.iter_mut() {
+                self.use_handle(entry)?;
+            }
         }
         let clock = context.clock(context.store()?.now()?);
         self.columns.grow(entries, &clock);
@@ -137,5 +146,18 @@ impl EventPrinter<'_> {
                 .try_for_each(|line| writeln!(out, "{line}"))?;
         }
         Ok(out.flush()?)
+    }
+
+    fn use_handle(&mut self, entry: &mut Entry) -> Result<(), Failure> {
+        let Some(id) = entry.job.clone().filter(JobId::is_generated) else {
+            return Ok(());
+        };
+        if !self.handles.contains_key(&id) {
+            // A removed job keeps its id.
+            let job = self.context.store()?.find(&id)?;
+            self.handles.insert(id.clone(), job.map_or_else(|| id.to_string(), |job| job.handle()));
+        }
+        entry.name_job(&self.handles[&id]);
+        Ok(())
     }
 }

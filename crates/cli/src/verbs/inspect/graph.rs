@@ -10,6 +10,7 @@ use crate::flags::handle::resolve_id_to_show;
 use crate::flags::whole_number::whole_number;
 use crate::render::text::{jobs, state_style};
 use domain::job::graph::{Branch, Direction, Graph, Node};
+use domain::job::handle::JobHandle;
 use domain::job::life::StateName;
 use ops::OpError;
 use ops::json::GraphJson;
@@ -41,8 +42,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let id = resolve_id_to_show(context, &args.id)?;
     let found = context.store()?.graph(&id, args.limit as usize)?;
     let graph = found.ok_or(OpError::NoSuchJob(id))?;
-    let write = if args.dot { write_dot } else { write_trees };
-    context.print(&GraphJson::from(&graph), |out| write(out, &graph))?;
+    let name = if context.stdout_is_terminal { handle } else { id_of };
+    context.print(&GraphJson::from(&graph), |out| {
+        if args.dot { write_dot(out, &graph) } else { write_trees(out, &graph, name) }
+    })?;
     if graph.is_cut {
         let shown = jobs(graph.nodes.len() as u64);
         context.hint(&format!("only {shown} are shown; use a larger --limit to see more"))?;
@@ -50,8 +53,19 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_trees(out: &mut dyn Write, graph: &Graph) -> io::Result<()> {
-    writeln!(out, "{}", describe(&graph.nodes[0]))?;
+/// How a tree names a job.
+type Naming = fn(&Node) -> String;
+
+fn handle(node: &Node) -> String {
+    JobHandle { id: node.id.clone(), number: node.number }.short()
+}
+
+fn id_of(node: &Node) -> String {
+    node.id.to_string()
+}
+
+fn write_trees(out: &mut dyn Write, graph: &Graph, name: Naming) -> io::Result<()> {
+    writeln!(out, "{}", describe(&graph.nodes[0], name))?;
     for (direction, heading) in [(Direction::Up, "depends on"), (Direction::Down, "needed by")] {
         let tree = graph.tree(direction);
         if !tree.is_empty() {
@@ -59,18 +73,18 @@ fn write_trees(out: &mut dyn Write, graph: &Graph) -> io::Result<()> {
             writeln!(out, "{bold}{heading}{bold:#}")?;
         }
         for branch in &tree {
-            writeln!(out, "{}", line(graph, branch))?;
+            writeln!(out, "{}", line(graph, branch, name))?;
         }
     }
     Ok(())
 }
 
 /// One line of the tree.
-fn line(graph: &Graph, branch: &Branch) -> String {
+fn line(graph: &Graph, branch: &Branch, name: Naming) -> String {
     let (last, above) = branch.more.split_last().expect("every branch has its own level");
     let mut text: String = above.iter().map(|more| if *more { "│   " } else { "    " }).collect();
     text.push_str(if *last { "├── " } else { "└── " });
-    text.push_str(&describe(&graph.nodes[branch.node]));
+    text.push_str(&describe(&graph.nodes[branch.node], name));
     if branch.is_repeated {
         text.push_str(" (*)");
     }
@@ -81,9 +95,9 @@ fn line(graph: &Graph, branch: &Branch) -> String {
 }
 
 /// A job and its state.
-fn describe(node: &Node) -> String {
+fn describe(node: &Node, name: Naming) -> String {
     let style = node.state.map_or_else(|| Style::new().dimmed(), state_style);
-    format!("{}  {style}{}{style:#}", node.id, state_of(node))
+    format!("{}  {style}{}{style:#}", name(node), state_of(node))
 }
 
 fn state_of(node: &Node) -> &'static str {

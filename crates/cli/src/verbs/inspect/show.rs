@@ -1,6 +1,7 @@
 //! `queuectl show`
 
 use std::io::{self, Write};
+use std::iter;
 
 use anstyle::Style;
 
@@ -8,7 +9,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::handle::resolve_or_latest;
 use crate::render::table::{Cell, Table};
-use crate::render::text::{printable, rough, state_style};
+use crate::render::text::{printable, rough, rough_size, state_style};
 use domain::explain::named_jobs::FailedDependency;
 use domain::job::life::State;
 use domain::job::outcome::Outcome;
@@ -64,7 +65,10 @@ fn write_facts(
     let state = job.life.state.name().name();
     writeln!(out, "{bold}{}  {}{bold:#}  {style}{state}{style:#}{note}", job.number, job.id)?;
     for (name, value) in facts(job, failed, clock).into_iter().chain(origin(record, clock)) {
-        writeln!(out, "  {name:<14}{}", printable(&value))?;
+        // Each line of a command stays a line, so that it can be read and copied.
+        for (line, label) in value.split('\n').zip(iter::once(name).chain(iter::repeat(""))) {
+            writeln!(out, "  {label:<14}{}", printable(line))?;
+        }
     }
     Ok(())
 }
@@ -94,6 +98,7 @@ fn facts(job: &Job, failed: Option<&FailedDependency>, clock: &Clock) -> Vec<(&'
     say("no retry on", options.no_retry_on.map(|codes| codes.to_string()));
     say("cwd", job.cwd.clone());
     say("env", list(options.env.keys().map(String::as_str)));
+    say("stdin", (options.stdin_bytes > 0).then(|| rough_size(options.stdin_bytes)));
     say("tags", list(job.tags.iter().map(String::as_str)));
     say("depends on", list(job.depends_on.iter().map(JobId::as_str)));
     say("if those fail", options.run_on_dependency_failure.then(|| "run anyway".to_owned()));

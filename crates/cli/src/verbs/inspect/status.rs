@@ -83,7 +83,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
     Ok(interval)
 }
 
-fn lines(status: &Status, clock: &Clock, width: usize) -> Vec<String> {
+pub(crate) fn lines(status: &Status, clock: &Clock, width: usize) -> Vec<String> {
     let mut lines = queue_lines(status, width);
     for section in [worker_lines(status, clock, width), problem_lines(&status.problems, width)] {
         if !section.is_empty() {

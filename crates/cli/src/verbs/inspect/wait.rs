@@ -17,11 +17,13 @@ use crate::slot_loan::SlotLoan;
 use crate::verbs::manage::change::{code_of, report_and_continue};
 use domain::batch::eta::{CompletionRate, EtaFacts};
 use domain::job::Job;
+use domain::job::handle::JobHandle;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
+use ops::error::MAX_UNFINISHED_NAMED;
 use ops::jobs::calling_job::CallingJob;
 use ops::jobs::change::select;
 use ops::jobs::wait::{UnfinishedJob, Wait, WaitEnd};
@@ -218,8 +220,14 @@ impl<'a> WaitReport<'a> {
         for job in wait.unfinished().filter(|_| self.context.json) {
             self.jobs.extend(self.store.find(&job.id)?.map(|job| (job.id.clone(), job)));
         }
-        let unfinished = wait.unfinished().filter_map(|job| Some((job.id.clone(), job.state?)));
-        let error = OpError::TimedOut { after, unfinished: unfinished.collect(), of: self.total };
+        let mut unfinished = Vec::new();
+        for (job, state) in wait.unfinished().filter_map(|job| Some((job, job.state?))) {
+            let is_named = unfinished.len() < MAX_UNFINISHED_NAMED;
+            let found = if is_named { self.store.find(&job.id)? } else { None };
+            let number = found.map(|job| job.number);
+            unfinished.push((JobHandle { id: job.id.clone(), number }, state));
+        }
+        let error = OpError::TimedOut { after, unfinished, of: self.total };
         self.worst = self.worst.max(Some(report_and_continue(self.context, &error.into())));
         Ok(())
     }

@@ -6,6 +6,7 @@ mod wait;
 use sys::program::ExitCode;
 
 use self::list::{hint_unsuccessful, list, show};
+pub(crate) use self::wait::BatchProgress;
 use self::wait::WaitArgs;
 use crate::context::Context;
 use crate::failure::Failure;

@@ -10,7 +10,10 @@ use self::lines::JsonInput;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
+use crate::flags::each::{EachFlags, EachSource};
 use crate::flags::job::JobFlags;
+use crate::verbs::jobs::autostart::autostart;
+use crate::verbs::jobs::ignored_input;
 use crate::verbs::jobs::start_hints::hint_not_starting;
 use crate::verbs::jobs::typed_command::{
     HOW_TO_QUOTE_JSON, bad_json, begins_json, given_command, looks_like_split_json,
@@ -18,7 +21,6 @@ use crate::verbs::jobs::typed_command::{
 use crate::verbs::manage::change::find;
 
 use domain::job::spec::JobSpec;
-use domain::text::shell::quote_words;
 use domain::values::name::{BatchName, QueueName};
 use ops::OpError;
 use ops::jobs::enqueue::each::EachSpec;
@@ -32,7 +34,7 @@ use store::{EnqueueResult, Store};
 ///
 /// Prints the id of each job once it is stored and synced to disk. Give the job as a command, as flags, or as JSON (an
 /// object, or an array of objects), which flags can complete. A file or stream contains one JSON object per line, or one
-/// JSON document; with --each, every line is filled into the command to make one job.
+/// JSON document; with --each, every line or argument is filled into the command to make one job.
 ///
 /// The first word that is neither a flag nor JSON begins the command. One word, or a first word with a blank, is a line
 /// for the shell; several words are a program and its arguments.
@@ -42,7 +44,9 @@ use store::{EnqueueResult, Store};
   queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}' --priority high
   queuectl enqueue -c \"make && make test\" --name nightly -Q ci --max-retries 0
   queuectl enqueue --file jobs.jsonl --batch nightly
-  ls *.png | queuectl enqueue --each - -- convert {} small/{}
+  ls *.png | queuectl enqueue --each - convert {} small/{}
+  queuectl enqueue --each ffmpeg -i {} {.}.mp4 ::: *.mkv
+  sort data.csv | queuectl enqueue --stdin ./import --table people
   generate-jobs | queuectl enqueue -")]
 pub(crate) struct Args {
     /// A job as JSON, an array of jobs, or - to read JSON lines from standard input
@@ -54,15 +58,8 @@ pub(crate) struct Args {
     /// A file with one JSON job per line, or with one JSON document; the whole file is checked before any job is stored
     #[arg(short, long, value_name = "FILE", help_heading = "Many jobs")]
     file: Option<PathBuf>,
-    /// Make one job per line of this file, or of standard input if -; {} in the command stands for the line
-    #[arg(long, value_name = "FILE", help_heading = "Many jobs")]
-    each: Option<PathBuf>,
-    /// With --each: read CSV; {name} or {1} in the command stand for columns
-    #[arg(long, requires = "each", help_heading = "Many jobs")]
-    csv: bool,
-    /// With --each: show the commands without enqueuing them
-    #[arg(long, requires = "each", help_heading = "Many jobs")]
-    dry_run: bool,
+    #[command(flatten)]
+    each: EachFlags,
     /// Add the jobs to this batch
     #[arg(long, value_name = "NAME", help_heading = "Many jobs")]
     batch: Option<BatchName>,
@@ -78,10 +75,19 @@ enum Input {
     Batch(Vec<JobSpec>),
     File(PathBuf),
     Stream,
-    Each(PathBuf, Box<EachSpec>),
+    Each(EachSource, Box<EachSpec>),
 }
 
 impl Input {
+    /// Whether standard input contains the jobs, or the lines to make them from.
+    fn is_stdin(&self) -> bool {
+        match self {
+            Self::Stream => true,
+            Self::Each(source, _) => source.is_stdin(),
+            Self::One(_) | Self::Batch(_) | Self::File(_) => false,
+        }
+    }
+
     /// The queue given for one job, or for every line.
     fn queue(&self) -> Option<QueueName> {
         match self {
@@ -93,13 +99,19 @@ impl Input {
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
-    let (is_dry_run, start) = (args.dry_run, args.flags.start_time());
-    let caller = Caller { batch: args.batch.clone(), ..args.caller.caller() };
+    let (is_dry_run, start) = (args.each.dry_run, args.flags.start_time());
+    let batch = args.batch.clone();
+    let caller_flags = args.caller.clone();
     let input = resolve(context, args)?;
-    if let (true, Input::Each(path, each)) = (is_dry_run, &input) {
-        lines::preview(context, path, LineFormat::Each(each))?;
+    if let (true, Input::Each(source, each)) = (is_dry_run, &input) {
+        lines::preview(context, source, LineFormat::Each(each))?;
         return Ok(());
     }
+    if !matches!(input, Input::One(_)) {
+        caller_flags.refuse_stdin()?;
+    }
+    let caller = Caller { batch, ..caller_flags.caller()? };
+    let reads_stdin = caller_flags.passes_input() || input.is_stdin();
     let store = context.store_or_new()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;
     let queue = input.queue().filter(|_| !context.quiet);
@@ -122,18 +134,20 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
             JsonInput::Document(requests) => enqueue_batch(context, store, &mut enqueuer, requests)?,
             JsonInput::Lines(queues) => queues,
         },
-        Input::Each(path, each) if path.as_os_str() == "-" => {
-            lines::enqueue_stream(context, &mut enqueuer, LineFormat::Each(&each))?
-        }
-        Input::Each(path, each) => {
-            lines::enqueue_file(context, &mut enqueuer, &path, LineFormat::Each(&each))?
+        Input::Each(source, each) => {
+            lines::enqueue_each(context, &mut enqueuer, &source, LineFormat::Each(&each))?
         }
     };
     if queues.is_empty() {
         return Ok(());
     }
+    if !reads_stdin {
+        ignored_input::warn(context)?;
+    }
     start.map_or(Ok(()), |start| start.confirm(context))?;
-    hint_not_starting(context, store, &queues)?;
+    if !enqueuer.settings().autostart || autostart(context, store, &queues)? {
+        hint_not_starting(context, store, &queues)?;
+    }
     if let (Some(queue), Some(other)) = (queue, similar_queue) {
         context.hint(&format!("queue `{queue}` is new; did you mean `{other}`?"))?;
     }
@@ -176,7 +190,7 @@ fn queues_of_unfinished(
 /// One source of jobs may be given. Flags complete the JSON of an argument.
 fn resolve(context: &Context, args: Args) -> Result<Input, Failure> {
     refuse_split_json(&args)?;
-    if args.each.is_some() {
+    if args.each.is_given() {
         return resolve_each(context, args);
     }
     let Args { job, words, file, mut flags, .. } = args;
@@ -215,23 +229,14 @@ fn refuse_split_json(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `--each` accepts the command only as words: a line then fills in part of one word and cannot inject shell syntax.
 fn resolve_each(context: &Context, args: Args) -> Result<Input, Failure> {
-    let Args { job, words, file, each, csv, mut flags, .. } = args;
-    if !job.is_empty() || file.is_some() || flags.command.take().is_some() {
-        return Err(Failure::usage("--each takes the command as words after --")
-            .with_hint("write `queuectl enqueue --each FILE -- COMMAND {}`"));
+    let Args { job, words, file, each, flags, .. } = args;
+    if !job.is_empty() || file.is_some() {
+        return Err(Failure::usage("--each cannot be combined with JSON or --file")
+            .with_hint("write `queuectl enqueue --each FILE COMMAND {}`"));
     }
-    if words.is_empty() {
-        return Err(Failure::usage("--each needs a command")
-            .with_hint("write `queuectl enqueue --each FILE -- COMMAND {}`"));
-    }
-    let request = flags.into_spec(context, quote_words(&words))?;
-    if request.id.is_some() {
-        return Err(Failure::usage("--id cannot be combined with --each, which makes many jobs"));
-    }
-    let path = each.unwrap_or_default();
-    Ok(Input::Each(path, Box::new(EachSpec { words, is_csv: csv, request })))
+    let (source, each) = each.resolve(context, flags, words)?;
+    Ok(Input::Each(source, Box::new(each)))
 }
 
 /// The argument that contains JSON.

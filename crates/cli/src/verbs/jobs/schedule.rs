@@ -9,6 +9,7 @@ mod when_flags;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_change::report_change;
+use crate::verbs::jobs::autostart::autostart_if_ready;
 use crate::verbs::jobs::enqueue::print_one;
 use domain::schedule::Schedule;
 use domain::values::name::ScheduleName;
@@ -22,7 +23,7 @@ use sys::process::user;
 /// Any running worker enqueues the jobs of a schedule when they are due, no matter which queues it serves.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin -- make backup
+  queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin make backup
   queuectl schedule list
   queuectl schedule edit nightly --cron \"30 4 * * *\"
   queuectl schedule run nightly")]
@@ -115,6 +116,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
             let store = context.store()?;
             let enqueued = schedule::run(store, &name, &user::name())?;
             print_one(context, store, &enqueued)?;
+            autostart_if_ready(context)?;
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use domain::values::name::QueueName;
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::live::{any_takes_new_jobs, is_served, live_workers, why_no_job_starts};
 use store::Store;
+use store::settings::in_force;
 
 /// More hints would hide the rest of the output.
 const MAX_HINTS: usize = 3;
@@ -46,7 +47,9 @@ fn hint_no_worker(context: &Context, store: &dyn Store, queues: &BTreeSet<QueueN
         return context.hint(&format!("{why}; {HOW_TO_START_A_WORKER}"));
     }
     if !any_takes_new_jobs(&workers) {
-        return context.hint(&format!("no worker is running; {HOW_TO_START_A_WORKER}"));
+        let hint = format!("no worker is running; {HOW_TO_START_A_WORKER}");
+        let or_always = ", or let every enqueue do it with `queuectl config set autostart on`";
+        return context.hint(&(hint + if in_force(store)?.autostart { "" } else { or_always }));
     }
     for queue in queues.iter().filter(|queue| !is_served(queue, &workers)).take(MAX_HINTS) {
         context.hint(&format!(

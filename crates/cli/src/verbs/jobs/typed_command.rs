@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::flags::each::ARGUMENTS;
 use crate::render::text::printable;
 use domain::job::spec::JobSpec;
 use domain::text::shell::quote_words;
@@ -56,6 +57,7 @@ pub(crate) fn given_command(
         (flag, true) => Ok(flag),
         (None, false) => {
             hint_one_word(context, words)?;
+            hint_arguments(context, words)?;
             Ok(Some(quote_words(words)))
         }
         (Some(_), false) => Err(Failure::usage("the command is given in more than one way")
@@ -75,6 +77,16 @@ pub(crate) fn hint_one_word(context: &Context, words: &[String]) -> Result<(), F
         "`{}` is one word after --, so the shell looks for a program of that name; for a shell line use --command",
         printable(word)
     ))
+}
+
+/// Prints a hint if the words look like a sweep without `--each`. The command may also be a sweep itself, or GNU parallel.
+fn hint_arguments(context: &Context, words: &[String]) -> Result<(), Failure> {
+    let has_arguments = words.iter().any(|word| word == ARGUMENTS);
+    let is_sweep = || words.iter().any(|word| word == "--each" || word.ends_with("parallel"));
+    if !has_arguments || is_sweep() {
+        return Ok(());
+    }
+    context.hint("`:::` is an argument of the command; to make a job for each word after it, add --each before the command")
 }
 
 fn is_program(word: &str) -> bool {

@@ -17,6 +17,7 @@ use crate::render::list_format::print_table;
 use crate::render::progress::Bar;
 use crate::render::report_change::report_change;
 use crate::render::text::{grouped, jobs, printable};
+use crate::verbs::jobs::autostart::autostart_if_ready;
 use domain::job::Job;
 use domain::values::name::JobId;
 use ops::OpError;
@@ -59,6 +60,19 @@ pub(crate) struct Wording {
 
 /// Changes these jobs; returns the worst failure.
 pub(crate) fn change(
+    context: &Context,
+    which: Selection,
+    args: &ChangeArgs,
+    wording: &Wording,
+) -> Result<Option<Exit>, Failure> {
+    let worst = change_all(context, which, args, wording)?;
+    if wording.verb == Verb::Retry && !args.dry_run {
+        autostart_if_ready(context)?;
+    }
+    Ok(worst)
+}
+
+fn change_all(
     context: &Context,
     which: Selection,
     args: &ChangeArgs,
@@ -150,7 +164,8 @@ fn restrict_states(filter: JobFilter, wording: &Wording) -> Result<JobFilter, Fa
         .with_hint(format!("the states are {}", names.join(", "))))
 }
 
-fn change_selection(
+/// Changes selected jobs; counts and reports them.
+pub(crate) fn change_selection(
     context: &Context,
     selected: Vec<JobRef>,
     args: &ChangeArgs,

@@ -2,21 +2,23 @@
 
 use sys::program::ExitCode;
 
-use super::change::{ChangeArgs, Wording, change, code_of, find, find_each};
+use super::change::{ChangeArgs, Wording, change, change_selection, code_of, find, find_each};
 use super::retry::RETRY;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::handle::{NamedJobs, resolve_id_to_show, resolve_ids};
-use crate::flags::selection::{Selection, StatelessFilterArgs};
-use crate::render::table::Table;
+use crate::flags::selection::{Selection, StatelessFilterArgs, hint_unknown_name};
+use crate::render::list_format::Listed;
+use crate::render::table::{Table, chosen};
 use crate::render::text::grouped;
-use crate::verbs::inspect::list::{PageArgs, show_page};
+use crate::verbs::inspect::list::{PageArgs, print_page, show_page};
 use crate::verbs::inspect::show;
 use domain::job::life::StateName;
 use domain::values::clock::Clock;
+use domain::values::name::QueueName;
 use ops::jobs::change::{Verb, check_dead};
-use ops::jobs::dlq::{CauseGroup, group_by_cause};
-use store::{JobFilter, Phase, Store};
+use ops::jobs::dlq::{CauseGroup, group_by_cause, jobs_of_cause};
+use store::{JobFilter, Phase};
 
 /// List, retry and purge dead jobs (the dead-letter queue)
 ///
@@ -25,6 +27,7 @@ use store::{JobFilter, Phase, Store};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl dlq list --group
+  queuectl dlq retry --cause 4d67763a
   queuectl dlq retry --all --yes
   queuectl dlq purge job1 job2 --yes")]
 pub(crate) struct Args {
@@ -34,15 +37,13 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum DlqVerb {
-    /// List dead jobs, newest first
-    #[command(after_help = "Examples:\n  queuectl dlq list\n  queuectl dlq list --group")]
-    List {
-        /// Group them by their error
-        #[arg(long, conflicts_with_all = ["limit", "after", "columns", "sort", "format"])]
-        group: bool,
-        #[command(flatten)]
-        page: PageArgs,
-    },
+    /// List dead jobs and their errors, newest first
+    #[command(after_help = "Examples:
+  queuectl dlq list
+  queuectl dlq list --queue mail --older-than 1d
+  queuectl dlq list --group
+  queuectl dlq list --cause 4d67763a")]
+    List(ListArgs),
     /// Show one dead job and its history
     #[command(after_help = "Example:\n  queuectl dlq show job1")]
     Show {
@@ -57,14 +58,37 @@ enum DlqVerb {
     #[command(after_help = "Examples:
   queuectl dlq retry job1
   queuectl dlq retry --all --yes
+  queuectl dlq retry --cause 4d67763a
   queuectl dlq retry --queue mail --command-like '*smtp*' --dry-run")]
     Retry(DeadSelectionArgs),
     /// Delete dead jobs with their history and output
     #[command(after_help = "Examples:
   queuectl dlq purge job1
   queuectl dlq purge --all --yes
+  queuectl dlq purge --cause 4d67763a --yes
   queuectl dlq purge --older-than 30d --yes")]
     Purge(DeadSelectionArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct ListArgs {
+    /// Group them by cause: reason, exit code or signal, and message with numbers, addresses, UUIDs and paths masked
+    #[arg(long, conflicts_with_all = ["cause", "limit", "all", "after", "columns", "sort", "format"])]
+    group: bool,
+    #[command(flatten)]
+    filter: DeadFilterArgs,
+    #[command(flatten)]
+    page: PageArgs,
+}
+
+/// Selects dead jobs.
+#[derive(Debug, Default, PartialEq, clap::Args)]
+struct DeadFilterArgs {
+    /// Jobs that died of this cause; `queuectl dlq list --group` shows the causes
+    #[arg(long, value_name = "CAUSE", help_heading = "Selection")]
+    cause: Option<String>,
+    #[command(flatten)]
+    others: StatelessFilterArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -78,17 +102,13 @@ struct DeadSelectionArgs {
     #[command(flatten)]
     change: ChangeArgs,
     #[command(flatten)]
-    filter: StatelessFilterArgs,
+    filter: DeadFilterArgs,
 }
 
 pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     let store = context.store()?;
     match args.verb {
-        DlqVerb::List { group: true, .. } => list_groups(context, store)?,
-        DlqVerb::List { group: false, page } => {
-            let filter = JobFilter::in_phase(Phase::State(StateName::Dead));
-            show_page(context, &filter, &page, Some("no dead jobs"))?;
-        }
+        DlqVerb::List(args) => list(context, &args)?,
         DlqVerb::Show { id } => {
             let id = resolve_id_to_show(context, &id)?;
             check_dead(&find(store, &id)?)?;
@@ -110,17 +130,20 @@ const PURGE: Wording = Wording {
 
 fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -> Result<ExitCode, Failure> {
     let DeadSelectionArgs { ids, all, change: args, filter } = which;
-    if ids.is_empty() && !all && filter.is_empty() {
+    if ids.is_empty() && !all && filter == DeadFilterArgs::default() {
         return Err(Failure::usage("no jobs given").with_hint(
-            "give ids, or select with --all, --queue, --tag, --batch, --older-than or --command-like",
+            "give ids, or select with --all, --cause, --queue, --tag, --batch, --older-than or --command-like",
         ));
     }
     if ids.is_empty() {
-        let dead = vec![Phase::State(StateName::Dead)];
-        let filter = JobFilter { phases: dead, ..filter.filter(context)? };
-        return change(context, Selection::Matching(filter), &args, wording).map(code_of);
+        let dead = dead(filter.others.filter(context)?);
+        if let Some(cause) = &filter.cause {
+            let selected = jobs_of_cause(context.store()?, &dead, cause)?;
+            return change_selection(context, selected, &args, wording).map(|()| ExitCode::SUCCESS);
+        }
+        return change(context, Selection::Matching(dead), &args, wording).map(code_of);
     }
-    if !filter.is_empty() {
+    if filter != DeadFilterArgs::default() {
         return Err(Failure::usage("ids cannot be combined with a selection")
             .with_hint("give either ids or flags such as --queue"));
     }
@@ -131,21 +154,67 @@ fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -
     change(context, Selection::Named(dead), &args, wording).map(code_of)
 }
 
-fn list_groups(context: &Context, store: &dyn Store) -> Result<(), Failure> {
-    let (groups, clock) = (group_by_cause(store)?, &context.clock(store.now()?));
-    context.print_list::<&CauseGroup, _>(&groups, "no dead jobs", |groups| group_table(groups, clock))
+fn dead(filter: JobFilter) -> JobFilter {
+    JobFilter { phases: vec![Phase::State(StateName::Dead)], ..filter }
 }
 
-fn group_table(groups: &[CauseGroup], clock: &Clock) -> Table {
-    let mut table = Table::new(&["JOBS", "REASON", "LAST", "EXAMPLE", "CAUSE"]).with_numbers(&["JOBS"]);
+fn list(context: &Context, args: &ListArgs) -> Result<(), Failure> {
+    let filter = dead(args.filter.others.filter(context)?);
+    let is_selection = args.filter != DeadFilterArgs::default();
+    let nothing = if is_selection { "no dead jobs matched" } else { "no dead jobs" };
+    if args.group {
+        list_groups(context, &filter, nothing)?;
+    } else if let Some(cause) = &args.filter.cause {
+        let jobs = jobs_of_cause(context.store()?, &filter, cause)?;
+        let jobs = args.page.part_of(context, jobs)?;
+        print_page(context, &args.page, jobs, Listed::Dead)?;
+    } else {
+        show_page(context, &filter, &args.page, Listed::Dead, Some(nothing))?;
+    }
+    hint_unknown_name(context, &filter).map(|_| ())
+}
+
+fn list_groups(context: &Context, filter: &JobFilter, nothing: &str) -> Result<(), Failure> {
+    let store = context.store()?;
+    let (groups, clock) = (group_by_cause(store, filter)?, &context.clock(store.now()?));
+    let is_terminal = context.stdout_is_terminal;
+    context
+        .print_list::<&CauseGroup, _>(&groups, nothing, |groups| group_table(groups, clock, is_terminal))?;
+    if groups.is_empty() {
+        return Ok(());
+    }
+    context.note("`queuectl dlq retry --cause CAUSE` retries one group")
+}
+
+/// On a terminal, columns that say the same of every group are left out.
+fn group_table(groups: &[CauseGroup], clock: &Clock, is_terminal: bool) -> Table {
+    let has_queues =
+        !is_terminal || groups.iter().any(|group| queues(group) != QueueName::default_queue().as_str());
+    let has_reasons = !is_terminal || groups.iter().any(|group| group.reason != groups[0].reason);
+    let shown = [true, true, has_reasons, has_queues, true, true, true];
+    let columns = ["CAUSE", "JOBS", "REASON", "QUEUES", "LAST", "EXAMPLE", "MESSAGE"];
+    let columns: Vec<&str> = chosen(columns, shown);
+    let mut table = Table::new(&columns)
+        .with_numbers(&["JOBS", "EXAMPLE"])
+        .with_optional_columns(&["QUEUES", "REASON", "LAST"])
+        .with_whole_columns(&["CAUSE"]);
     for group in groups {
-        table.row(vec![
-            grouped(group.count).into(),
-            group.reason.replace('_', " ").into(),
-            clock.ago(group.last_at).into(),
-            group.example.as_str().into(),
-            group.cause.as_str().into(),
-        ]);
+        table.row(chosen(
+            [
+                group.id.to_string().into(),
+                grouped(group.count).into(),
+                group.reason.replace('_', " ").into(),
+                queues(group).into(),
+                clock.ago(group.last_at).into(),
+                group.number.to_string().into(),
+                group.message.as_str().into(),
+            ],
+            shown,
+        ));
     }
     table
+}
+
+fn queues(group: &CauseGroup) -> String {
+    group.queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(",")
 }

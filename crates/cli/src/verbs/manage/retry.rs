@@ -10,6 +10,7 @@ use crate::flags::edit::EditFlags;
 use crate::flags::handle::{NamedJobs, latest_to_change, resolve_ids};
 use crate::flags::selection::{Selection, SelectionArgs};
 use crate::render::text::{grouped, jobs, printable};
+use crate::verbs::jobs::autostart::autostart_if_ready;
 use domain::job::Job;
 use domain::values::name::JobId;
 use ops::jobs::change::Verb;
@@ -165,5 +166,6 @@ fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     if let (Some(start), None) = (args.flags.start_time(), worst) {
         start.confirm(context)?;
     }
+    autostart_if_ready(context)?;
     Ok(code_of(worst))
 }

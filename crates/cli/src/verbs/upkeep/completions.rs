@@ -1,27 +1,28 @@
 //! `queuectl completions`
 
-use std::io;
+use std::io::{self, Write};
 
-use clap_complete::{Shell, generate};
-
+use crate::completion::shell::Shell;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::parse::whole;
 
 /// Print a shell completion script
+///
+/// The script asks queuectl at each TAB, so it completes what is in your queue: numbers of jobs with their states and
+/// commands, ids, queues, batches, schedules, hooks, workers, settings and their values. After `queuectl run` the shell
+/// completes the command as if it were typed alone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl completions bash > ~/.local/share/bash-completion/completions/queuectl
   queuectl completions zsh > \"${fpath[1]}/_queuectl\"
-  queuectl completions fish > ~/.config/fish/completions/queuectl.fish")]
+  queuectl completions fish > ~/.config/fish/completions/queuectl.fish
+  source <(queuectl completions bash)")]
 pub(crate) struct Args {
     /// The shell
     shell: Shell,
 }
 
 pub(crate) fn run(args: &Args, _: &Context) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    generate(args.shell, &mut whole(), "queuectl", &mut script);
-    io::Write::write_all(&mut io::stdout(), &script)?;
+    io::stdout().write_all(args.shell.script().as_bytes())?;
     Ok(())
 }

@@ -67,7 +67,7 @@ fn wanted(args: &Args, context: &Context) -> Result<(PruneScope, Option<Exit>), 
 
 fn check_finished(job: &Job) -> Result<(), OpError> {
     let state = job.life.state.name();
-    let conflict = || OpError::Conflict { id: job.id.clone(), conflict: Conflict::State(state) };
+    let conflict = || OpError::Conflict { job: job.full_handle(), conflict: Conflict::State(state) };
     if state.is_finished() { Ok(()) } else { Err(conflict()) }
 }
 

@@ -6,6 +6,7 @@ mod set;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_change::report_change;
+use crate::verbs::jobs::autostart::autostart_if_ready;
 use domain::values::name::QueueName;
 use ops::json::QueueJson;
 use ops::queues::{ChangedQueue, pause, remove, resume};
@@ -72,7 +73,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
             report_queue(context, &pause(context.store_or_new()?, &queue, &why)?, "paused")
         }
         QueueVerb::Resume { queue } => {
-            report_queue(context, &resume(context.store_or_new()?, &queue, &user::name())?, "resumed")
+            report_queue(context, &resume(context.store_or_new()?, &queue, &user::name())?, "resumed")?;
+            autostart_if_ready(context)
         }
         QueueVerb::Set(args) => set::run(&args, context),
         QueueVerb::Remove { queue } => {

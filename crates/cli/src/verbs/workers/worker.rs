@@ -11,7 +11,7 @@ mod stop;
 pub(crate) use hidden::{run_supervisor, run_worker};
 pub(crate) use list::table;
 pub(crate) use pool::ForeignHome;
-pub(crate) use start::start_for_job;
+pub(crate) use start::{start_for_batch, start_for_job, start_until_idle};
 
 use crate::context::Context;
 use crate::failure::Failure;

@@ -76,8 +76,26 @@ fn an_invalid_line_is_refused_with_the_reason() {
 #[test]
 fn a_line_is_described_in_english() {
     let words = |line: &str| line.parse::<CronExpression>().expect(line).in_words();
-    assert_eq!(words("0 3 * * *"), "at 03:00");
-    assert_eq!(words("  0   3 * * MON"), "at 03:00, on Monday");
+    for (line, expected) in [
+        ("@daily", "at 00:00"),
+        ("0 3 * * *", "at 03:00"),
+        ("  0   3 * * MON", "at 03:00, Mon"),
+        ("30 9,17 * * 1-5", "at 09:30, 17:30, Mon–Fri"),
+        ("*/5 9-17 * * 1-5", "every 5 minutes, 09:00–17:59, Mon–Fri"),
+        ("*/15 * * * *", "every 15 minutes"),
+        ("5 * * * *", "every hour at :05"),
+    ] {
+        assert_eq!(words(line), expected);
+    }
+    // Other lines are described by the crate.
+    for (line, expected) in [
+        ("*/7 * * * *", "at every 7 minutes"),
+        ("0 0 1 * *", "on day 1"),
+        ("*/5 */2 * * *", "hour"),
+        ("0 0 * * 5L", "Friday"),
+    ] {
+        assert!(words(line).contains(expected), "{line}: {}", words(line));
+    }
     assert_eq!("  0   3 * *  MON ".parse::<CronExpression>().expect("valid line").to_string(), "0 3 * * MON");
 }
 

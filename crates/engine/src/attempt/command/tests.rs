@@ -25,6 +25,7 @@ fn claim(command: &str, cwd: Option<&Path>) -> Claim {
         cwd: cwd.map(|cwd| cwd.to_str().expect("UTF-8").to_owned()),
         environment: Some(environment(&[("PATH", "/bin:/usr/bin")]).into()),
         env: BTreeMap::new(),
+        stdin: None,
         timeout: None,
         limits: Limits::default(),
         runs_alone: false,

@@ -25,6 +25,7 @@ fn claim_of(priority: i32, id: &str) -> Claim {
         cwd: None,
         environment: None,
         env: BTreeMap::new(),
+        stdin: None,
         timeout: None,
         limits: Limits::default(),
         runs_alone: false,

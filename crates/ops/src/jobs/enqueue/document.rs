@@ -48,7 +48,7 @@ pub fn begin(source: &mut impl BufRead) -> Result<Beginning, OpError> {
     }
     let line = read.split(|byte| *byte == b'\n').count() as u64;
     let before = read.len();
-    read_line(source, &mut read).map_err(|error| bad_line(line, error))?;
+    read_line(source, &mut read, b'\n').map_err(|error| bad_line(line, error))?;
     let first = &read[before..];
     let is_complete = !serde_json::from_slice::<IgnoredAny>(first).is_err_and(|error| error.is_eof());
     if first.first() != Some(&b'{') || is_complete {

@@ -1,4 +1,4 @@
-//! `enqueue --each`: one job for each line of a file or each row of a CSV file.
+//! `--each`: one job for each line of a file, each row of a CSV file, or each argument.
 
 use std::io::BufRead;
 
@@ -7,15 +7,73 @@ use crate::OpError;
 use domain::job::spec::{JobSpec, check_command};
 use domain::job::template::{Template, TemplateError};
 
-/// How a line becomes a job.
+/// How an item becomes a job.
 #[derive(Clone, Debug)]
 pub struct EachSpec {
-    /// The words of the command, with placeholders.
-    pub words: Vec<String>,
-    /// Whether the file is CSV whose first row names the columns.
-    pub is_csv: bool,
+    command: EachCommand,
+    items: Items,
     /// The fields that all the jobs share.
     pub request: JobSpec,
+    /// `None` for CSV, whose columns are not known yet.
+    template: Option<Template>,
+}
+
+/// A command with placeholders.
+#[derive(Clone, Debug)]
+pub enum EachCommand {
+    Words(Vec<String>),
+    /// Interpreted by the shell; the values are quoted.
+    ShellLine(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Items {
+    Lines,
+    /// Rows of CSV; the first one names the columns.
+    Rows,
+    /// Arguments, each ended by a NUL. Empty ones count.
+    Arguments,
+}
+
+impl Items {
+    fn separator(self) -> u8 {
+        match self {
+            Self::Lines | Self::Rows => b'\n',
+            Self::Arguments => b'\0',
+        }
+    }
+
+    /// The item without its end. An argument is taken as it is.
+    fn strip(self, text: &str) -> &str {
+        match self {
+            Self::Lines | Self::Rows => {
+                let text = text.strip_suffix('\n').unwrap_or(text);
+                text.strip_suffix('\r').unwrap_or(text)
+            }
+            Self::Arguments => text.strip_suffix('\0').unwrap_or(text),
+        }
+    }
+}
+
+impl EachSpec {
+    pub fn new(command: EachCommand, items: Items, request: JobSpec) -> Result<Self, EachError> {
+        let template = match (&command, items) {
+            (EachCommand::Words(_), Items::Rows) => None,
+            (EachCommand::ShellLine(_), Items::Rows) => return Err(EachError::LineForRows),
+            (EachCommand::Words(words), Items::Lines | Items::Arguments) => Some(Template::for_lines(words)?),
+            (EachCommand::ShellLine(line), Items::Lines | Items::Arguments) => {
+                Some(Template::for_shell_line(line)?)
+            }
+        };
+        Ok(Self { command, items, request, template })
+    }
+
+    fn template_for(&self, columns: &[&str]) -> Result<Template, EachError> {
+        match &self.command {
+            EachCommand::Words(words) => Ok(Template::for_columns(words, columns)?),
+            EachCommand::ShellLine(_) => Err(EachError::LineForRows),
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +84,8 @@ pub enum EachError {
     Template(#[from] TemplateError),
     #[error("it has {found} fields, but the header has {expected}")]
     Ragged { found: usize, expected: usize },
+    #[error("with --csv the command is given as words, each an argument of its own")]
+    LineForRows,
     #[error("a quote is not closed")]
     OpenQuote,
     #[error("not valid CSV")]
@@ -39,12 +99,13 @@ pub struct EachCommands<'e> {
     /// For CSV, `None` until the header has been read.
     template: Option<Template>,
     columns: usize,
+    /// How many commands were read.
+    count: u64,
 }
 
 impl<'e> EachCommands<'e> {
     pub fn new(each: &'e EachSpec) -> Self {
-        let template = (!each.is_csv).then(|| Template::for_lines(&each.words));
-        Self { each, template, columns: 1 }
+        Self { each, template: each.template.clone(), columns: 1, count: 0 }
     }
 
     /// The request for the next line that is not blank. `line` counts the lines; `buffer` holds the last row read.
@@ -55,13 +116,11 @@ impl<'e> EachCommands<'e> {
         buffer: &mut Vec<u8>,
     ) -> Result<Option<NumberedRequest>, OpError> {
         loop {
-            let Some(number) = read_row(source, line, buffer, self.each.is_csv)? else {
+            let Some(number) = read_row(source, line, buffer, self.each.items)? else {
                 return Ok(None);
             };
             let text = std::str::from_utf8(buffer).map_err(|_| EachError::NotText)?;
-            let text = text.strip_suffix('\n').unwrap_or(text);
-            let text = text.strip_suffix('\r').unwrap_or(text);
-            if let Some(command) = self.command(text)? {
+            if let Some(command) = self.command(self.each.items.strip(text))? {
                 let request = JobSpec { command: Some(check_command(command)?), ..self.each.request.clone() };
                 return Ok(Some(NumberedRequest { line: number, request }));
             }
@@ -70,46 +129,48 @@ impl<'e> EachCommands<'e> {
 
     /// `None` for the header.
     fn command(&mut self, text: &str) -> Result<Option<String>, EachError> {
-        if !self.each.is_csv {
-            return Ok(self.template.as_ref().map(|template| template.fill(&[text])));
+        if self.each.items != Items::Rows {
+            self.count += 1;
+            return Ok(self.template.as_ref().map(|template| template.fill(self.count, &[text])));
         }
         let row = parse_row(text)?;
         let fields: Vec<&str> = row.iter().collect();
         let Some(template) = &self.template else {
-            self.template = Some(Template::for_columns(&self.each.words, &fields)?);
+            self.template = Some(self.each.template_for(&fields)?);
             self.columns = fields.len();
             return Ok(None);
         };
         if fields.len() != self.columns {
             return Err(EachError::Ragged { found: fields.len(), expected: self.columns });
         }
-        Ok(Some(template.fill(&fields)))
+        self.count += 1;
+        Ok(Some(template.fill(self.count, &fields)))
     }
 }
 
-/// Reads the next line that is not blank; in CSV, continues until every quote is closed. Returns the number of the first
-/// line.
+/// Reads the next argument, or the next line that is not blank; in CSV, continues until every quote is closed. Returns the
+/// number of the first line.
 fn read_row(
     source: &mut impl BufRead,
     line: &mut u64,
     buffer: &mut Vec<u8>,
-    is_csv: bool,
+    items: Items,
 ) -> Result<Option<u64>, OpError> {
     loop {
         buffer.clear();
         *line += 1;
-        if read_line(source, buffer)? == 0 {
+        if read_line(source, buffer, items.separator())? == 0 {
             return Ok(None);
         }
-        if !buffer.trim_ascii().is_empty() {
+        if items == Items::Arguments || !buffer.trim_ascii().is_empty() {
             break;
         }
     }
     let first = *line;
-    let mut is_open = is_csv && opens_quote(buffer);
+    let mut is_open = items == Items::Rows && opens_quote(buffer);
     while is_open {
         let began = buffer.len();
-        if read_line(source, buffer)? == 0 {
+        if read_line(source, buffer, items.separator())? == 0 {
             return Err(EachError::OpenQuote.into());
         }
         *line += 1;

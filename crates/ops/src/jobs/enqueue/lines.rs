@@ -333,7 +333,7 @@ impl<'e, R: BufRead> Lines<'e, R> {
         loop {
             self.buffer.clear();
             self.line += 1;
-            if read_line(&mut self.source, &mut self.buffer)? == 0 {
+            if read_line(&mut self.source, &mut self.buffer, b'\n')? == 0 {
                 return Ok(None);
             }
             let has_mark = self.line == 1 && self.buffer.starts_with(BYTE_ORDER_MARK);
@@ -346,12 +346,12 @@ impl<'e, R: BufRead> Lines<'e, R> {
     }
 }
 
-/// Appends the next line to the buffer and returns its length; 0 at the end of the file.
-pub(crate) fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>) -> Result<usize, OpError> {
+/// Appends the next line, which ends with `end`, to the buffer and returns its length; 0 at the end of the file.
+pub(crate) fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>, end: u8) -> Result<usize, OpError> {
     let room = MAX_LINE_BYTES.saturating_sub(buffer.len());
     let read = source
         .take(room as u64 + 1)
-        .read_until(b'\n', buffer)
+        .read_until(end, buffer)
         .map_err(|source| OpError::CannotRead { path: "the lines".into(), source })?;
     if read > room {
         return Err(OpError::LineTooLong { limit: MAX_LINE_BYTES });

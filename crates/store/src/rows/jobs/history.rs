@@ -40,6 +40,18 @@ pub(crate) fn add(
     Ok(())
 }
 
+/// The number under which the standard input of a job is stored: no attempt has it, so the output of an attempt is never
+/// taken for it, and it is kept until the job is deleted.
+const STDIN: u32 = 0;
+
+pub(crate) fn add_stdin(tx: &Tx<'_>, seq: JobSeq, content: &[u8]) -> Result<()> {
+    add_output(tx, seq, STDIN, content)
+}
+
+pub(crate) fn stdin(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<u8>> {
+    output(tx, seq, STDIN)?.ok_or_else(|| malformed("job", "its standard input is missing"))
+}
+
 pub(crate) fn add_output(tx: &Tx<'_>, seq: JobSeq, number: u32, content: &[u8]) -> Result<()> {
     tx.execute(
         "insert into outputs (seq, number, content) values (?1, ?2, ?3)",

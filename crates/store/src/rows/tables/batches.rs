@@ -31,6 +31,35 @@ pub(crate) fn find_id(tx: &Tx<'_>, name: &BatchName) -> Result<Option<BatchKey>>
     tx.value("select id from batches where name = :name", named! { name })
 }
 
+/// The columns that a claim needs.
+pub(crate) struct BatchRow {
+    pub(crate) id: BatchKey,
+    pub(crate) created_at: Timestamp,
+}
+
+pub(crate) fn find_row(tx: &Tx<'_>, name: &BatchName) -> Result<Option<BatchRow>> {
+    tx.first("select id, created_at from batches where name = :name", named! { name }, |row| {
+        Ok(BatchRow { id: row.get("id")?, created_at: row.get("created_at")? })
+    })
+}
+
+/// Whether all jobs of a batch are finished, or the batch does not exist.
+pub(crate) fn is_finished_or_gone(tx: &Tx<'_>, name: &BatchName) -> Result<bool> {
+    let unfinished = "select 1 from batches where name = :name and finished_at is null";
+    Ok(!tx.exists(unfinished, named! { name })?)
+}
+
+/// How many jobs of a batch could be claimed at some time: those that are pending or wait for a retry.
+pub(crate) fn count_claimable(tx: &Tx<'_>, batch_id: BatchKey) -> Result<usize> {
+    // By the primary key of batch_counters.
+    let count: Option<Option<i64>> = tx.value(
+        "select sum(count) from batch_counters
+         where batch_id = :batch_id and (state = 'pending' or state = 'failed')",
+        named! { batch_id },
+    )?;
+    Ok(usize::try_from(count.flatten().unwrap_or(0)).unwrap_or(0))
+}
+
 pub(crate) fn count(tx: &Tx<'_>, batch_id: BatchKey, state: StateName, change: i64) -> Result<()> {
     let updated = tx.execute(
         "update batch_counters set count = count + :change where batch_id = :batch_id and state = :state",

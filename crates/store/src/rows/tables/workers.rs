@@ -50,14 +50,12 @@ pub(crate) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result
     Ok(stop_seen)
 }
 
-/// Records an event of a worker. A worker for a single job is part of that job's history instead.
+/// Records an event of a worker. A worker for certain jobs is part of their history instead.
 fn note(tx: &Tx<'_>, served: &ServedJobs, event: &str, worker: &WorkerId, detail: &str) -> Result<()> {
-    match served {
-        ServedJobs::All | ServedJobs::InOrder(_) => {
-            events::record(tx, None, event, worker.as_str(), Some(detail))
-        }
-        ServedJobs::Job(_) => Ok(()),
+    if !served.takes_new_jobs() {
+        return Ok(());
     }
+    events::record(tx, None, event, worker.as_str(), Some(detail))
 }
 
 /// Records the end of a worker, unless it was recorded before.
@@ -218,21 +216,25 @@ fn read_origin(row: &Row<'_>) -> Result<Origin> {
     })
 }
 
-/// The stored form of a worker that serves a single job.
+/// The stored form of a worker that serves certain jobs.
 #[derive(Serialize, Deserialize)]
-struct SingleJob {
-    job: String,
+#[serde(rename_all = "snake_case")]
+enum CertainJobs {
+    Job(String),
+    Batch(String),
 }
 
 fn served_to_json(served: &ServedJobs) -> Option<String> {
     match served {
         ServedJobs::All => None,
         ServedJobs::InOrder(queues) => to_json(&queues.iter().map(QueueName::as_str).collect::<Vec<_>>()),
-        ServedJobs::Job(job) => {
-            let only = SingleJob { job: job.to_string() };
-            Some(serde_json::to_string(&only).expect("a name serializes to JSON"))
-        }
+        ServedJobs::Batch(name) => Some(certain_to_json(&CertainJobs::Batch(name.to_string()))),
+        ServedJobs::Job(job) => Some(certain_to_json(&CertainJobs::Job(job.to_string()))),
     }
+}
+
+fn certain_to_json(jobs: &CertainJobs) -> String {
+    serde_json::to_string(jobs).expect("a name serializes to JSON")
 }
 
 fn served_from_json(json: Option<&str>) -> Result<ServedJobs> {
@@ -240,8 +242,13 @@ fn served_from_json(json: Option<&str>) -> Result<ServedJobs> {
         return Ok(ServedJobs::All);
     };
     if json.starts_with('{') {
-        let only: SingleJob = serde_json::from_str(json).map_err(|error| malformed("worker", error))?;
-        return Ok(ServedJobs::Job(only.job.parse().map_err(|error| malformed("job", error))?));
+        let jobs: CertainJobs = serde_json::from_str(json).map_err(|error| malformed("worker", error))?;
+        return match jobs {
+            CertainJobs::Job(id) => id.parse().map(ServedJobs::Job).map_err(|error| malformed("job", error)),
+            CertainJobs::Batch(name) => {
+                name.parse().map(ServedJobs::Batch).map_err(|error| malformed("batch", error))
+            }
+        };
     }
     let names: Result<Vec<QueueName>, _> = strings(Some(json))?.iter().map(|name| name.parse()).collect();
     Ok(ServedJobs::InOrder(names.map_err(|error| malformed("queue", error))?))

@@ -74,9 +74,16 @@ fn lost_attempt(job: &JobLine, worker_id: String, now: Timestamp) -> AttemptLine
 pub(super) fn import(tx: &mut Tx<'_>, job: &JobLine, seq: JobSeq, owners: &[ColumnValue<'_>]) -> Result<()> {
     let queue: QueueName = job.queue.parse().map_err(|error| malformed("queue", error))?;
     let queue_id = queues::id(tx, &queue)?;
-    JobOptions::from_json(job.options.text()).map_err(|error| malformed("options", error))?;
+    let options = JobOptions::from_json(job.options.text()).map_err(|error| malformed("options", error))?;
+    let stdin = job.stdin.as_ref().map(|stdin| stdin.0.as_slice());
+    if options.stdin_bytes != stdin.map_or(0, |stdin| stdin.len() as u64) {
+        return Err(malformed("stdin", "it does not have the size that `stdin_bytes` says"));
+    }
     let columns = [&[("seq", seq.to_value()), ("queue_id", queue_id.to_value())], owners].concat();
     insert(tx, "jobs", job, &columns, "")?;
+    if let Some(stdin) = stdin {
+        history::add_stdin(tx, seq, stdin)?;
+    }
     for attempt in &job.history {
         import_attempt(tx, seq, attempt)?;
     }

@@ -7,7 +7,7 @@ use crate::rows::jobs::dependencies;
 use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::to_json;
-use crate::rows::jobs::{environments, ready, unique_keys};
+use crate::rows::jobs::{environments, history, ready, unique_keys};
 use crate::rows::keys::{BatchKey, EnvironmentKey, JobSeq, QueueKey};
 use crate::rows::params;
 use crate::rows::tables::{batches, queues};
@@ -195,6 +195,9 @@ impl EnqueueCall {
             });
         }
         self.next_seq = seq.next();
+        if let Some(stdin) = &job.stdin {
+            history::add_stdin(tx, seq, stdin)?;
+        }
         for tag in &job.tags {
             tx.execute(
                 "insert into job_tags (tag, seq) values (?1, ?2) on conflict do nothing",

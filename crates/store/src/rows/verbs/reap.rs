@@ -4,7 +4,7 @@ use crate::rows::jobs::leases;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::tables::{deliveries, outbox, workers};
 use crate::rows::tx::Tx;
-use crate::{LeaseRef, Result, ServedJobs, WorkerState};
+use crate::{LeaseRef, Result, WorkerState};
 use domain::job::life::LossContext;
 use domain::values::name::WorkerId;
 
@@ -20,11 +20,8 @@ pub(crate) fn reap(
         return Ok(reaped);
     }
     deliveries::take_back(tx, worker_seq, &format!("worker {worker} died"))?;
-    // A worker for a single finished job may be killed with its caller before it could deregister.
-    let is_crash = match workers::served(tx, worker_seq)? {
-        ServedJobs::All | ServedJobs::InOrder(_) => true,
-        ServedJobs::Job(_) => !reaped.is_empty(),
-    };
+    // A worker for certain jobs that are finished may be killed with its caller before it could deregister.
+    let is_crash = workers::served(tx, worker_seq)?.takes_new_jobs() || !reaped.is_empty();
     // Hooks fire once per worker, however often it is reaped.
     if is_crash && workers::is_live(tx, worker_seq)? {
         outbox::worker_crashed(tx, worker, &reaped)?;

@@ -78,7 +78,7 @@ impl Search {
     fn next(&self, tx: &Tx<'_>, seq: JobSeq, direction: Direction) -> Result<Vec<FoundNode>> {
         match direction {
             Direction::Up => {
-                let gone = |id: JobId| FoundNode { seq: None, node: Node { id, state: None } };
+                let gone = |id: JobId| FoundNode { seq: None, node: Node { id, number: None, state: None } };
                 let ids = dependencies::parents(tx, seq)?;
                 ids.into_iter().map(|id| Ok(by_id(tx, &id)?.unwrap_or_else(|| gone(id)))).collect()
             }
@@ -104,5 +104,6 @@ fn children(tx: &Tx<'_>, parent_seq: JobSeq, limit: usize) -> Result<Vec<FoundNo
 }
 
 fn read(row: &Row<'_>) -> Result<FoundNode> {
-    Ok(FoundNode { seq: row.get("seq")?, node: Node { id: row.get("id")?, state: row.get("state")? } })
+    let node = Node { id: row.get("id")?, number: row.get("seq")?, state: row.get("state")? };
+    Ok(FoundNode { seq: row.get("seq")?, node })
 }

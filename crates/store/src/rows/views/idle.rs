@@ -1,5 +1,6 @@
 //! Whether a worker's queues are idle: nothing is ready, processing or waiting for a retry, on any worker.
 
+use crate::rows::tables::batches;
 use crate::rows::tx::Tx;
 use crate::rows::{Params, named};
 use crate::{Result, ServedJobs};
@@ -10,6 +11,7 @@ pub(crate) fn is_idle(tx: &Tx<'_>, served: &ServedJobs) -> Result<bool> {
     match served {
         ServedJobs::All => are_idle(tx, |_| true),
         ServedJobs::InOrder(queues) => are_idle(tx, |queue| queues.contains(queue)),
+        ServedJobs::Batch(name) => batches::is_finished_or_gone(tx, name),
         ServedJobs::Job(id) => is_finished_or_gone(tx, id),
     }
 }

@@ -9,9 +9,10 @@ use crate::rows::jobs::ready;
 use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
 use crate::rows::tables::queues;
 use crate::rows::tx::Tx;
-use crate::rows::{Params, named, read};
-use crate::{JobRef, Phase, Result};
+use crate::rows::{Params, Row, named, read};
+use crate::{DeadJob, JobRef, Phase, Result};
 use domain::job::life::StateName;
+use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 
 /// A position in any of the list orders.
@@ -128,6 +129,14 @@ const BY_TAG: &str = job_query!(
     "order by u.seq desc limit :limit"
 );
 
+/// By index jobs_by_state.
+const DEAD: &str = job_query!(
+    "select j.seq, j.state, j.id, j.reason, j.exit_code, j.signal, j.error, j.finished_at,
+            (select name from queues where id = j.queue_id) as queue
+     from jobs j where j.state = 'dead' and j.seq < :below and",
+    "order by j.seq desc limit :limit"
+);
+
 impl JobQuery<'_> {
     /// From new to old, as everything that follows except the last two.
     pub(crate) fn in_any_state(&self) -> Result<Vec<JobRef>> {
@@ -164,11 +173,25 @@ impl JobQuery<'_> {
             (None, None, None, Some(_)) => BY_STATE,
             (None, None, _, None) => ALL,
         };
-        let below = self.after.as_ref().map_or(JobSeq::LAST, |after| after.seq);
         let phase = phase.map(Phase::name);
-        self.tx.all(along, bindings!(self, state, phase, below, limit: self.limit), |row| {
-            Ok(read!(row, JobRef { id, number: row.get("seq")?, state }))
+        self.tx.all(along, bindings!(self, state, phase, below: self.below(), limit: self.limit), read_ref)
+    }
+
+    /// The dead ones, with what they died of.
+    pub(crate) fn dead(&self) -> Result<Vec<DeadJob>> {
+        let below = self.below();
+        let bindings = bindings!(self, state: ANY, phase: ANY, below, limit: self.limit);
+        self.tx.all(DEAD, bindings, |row| {
+            let signal = row.get::<Option<i32>>("signal")?.and_then(Signal::from_number);
+            Ok(read!(
+                row,
+                DeadJob { job: read_ref(row)?, queue, reason, exit_code, signal: signal, error, finished_at }
+            ))
         })
+    }
+
+    fn below(&self) -> JobSeq {
+        self.after.as_ref().map_or(JobSeq::LAST, |after| after.seq)
     }
 
     /// By due time, the soonest first.
@@ -263,6 +286,10 @@ impl JobQuery<'_> {
         self.tx
             .all(sql, params, |row| Ok((Reverse(row.get("priority")?), row.get("due_at")?, row.get("seq")?)))
     }
+}
+
+fn read_ref(row: &Row<'_>) -> Result<JobRef> {
+    Ok(read!(row, JobRef { id, number: row.get("seq")?, state }))
 }
 
 /// Binds null: the condition matches every job.

@@ -6,7 +6,7 @@ use crate::rows::keys::JobSeq;
 use crate::rows::tables::{batches, queues};
 use crate::rows::tx::Tx;
 use crate::rows::{named, read};
-use crate::{DeadGroup, JobFilter, JobRef, Page, PageStart, Phase, Result, StoreError};
+use crate::{DeadJob, JobFilter, JobRef, Page, PageStart, Phase, Result, StoreError};
 use domain::job::Job;
 use domain::values::timestamp::Timestamp;
 
@@ -32,12 +32,25 @@ pub(crate) fn select(
     below: Option<u64>,
     limit: usize,
 ) -> Result<Vec<JobRef>> {
-    let below = below.map(JobSeq::of_number);
-    let after = below.map(|seq| ListPosition { seq, priority: 0, due_at: Timestamp::from_millis(0) });
-    let Some(query) = job_query(tx, filter, after, limit)? else {
+    let Some(query) = job_query(tx, filter, below.map(position_below), limit)? else {
         return Ok(Vec::new());
     };
     newest(&query, filter)
+}
+
+pub(crate) fn select_dead(
+    tx: &Tx<'_>,
+    filter: &JobFilter,
+    below: Option<u64>,
+    limit: usize,
+) -> Result<Vec<DeadJob>> {
+    let query = job_query(tx, filter, below.map(position_below), limit)?;
+    query.map_or(Ok(Vec::new()), |query| query.dead())
+}
+
+/// The position in the order of enqueuing; the other orders are not used with it.
+fn position_below(number: u64) -> ListPosition {
+    ListPosition { seq: JobSeq::of_number(number), priority: 0, due_at: Timestamp::from_millis(0) }
 }
 
 /// `None` if the filter names a queue or batch that does not exist, so that no job can match.
@@ -89,17 +102,4 @@ fn list_position(tx: &Tx<'_>, page: &Page) -> Result<Option<ListPosition>> {
         Ok(read!(row, ListPosition { seq, priority, due_at }))
     })?;
     found.map(Some).ok_or_else(|| StoreError::NoSuchJob(id.clone()))
-}
-
-pub(crate) fn dead_by_error(tx: &Tx<'_>) -> Result<Vec<DeadGroup>> {
-    // By index jobs_by_state. The newest job of a group is its example.
-    tx.all(
-        "select g.reason, g.error, g.count, g.last_at, j.id as example
-         from (select reason, error, count(*) as count, max(finished_at) as last_at, max(seq) as newest
-               from jobs where state = 'dead' group by reason, error) g
-              join jobs j on j.seq = g.newest
-         order by g.count desc",
-        named! {},
-        |row| Ok(read!(row, DeadGroup { reason, error, count, last_at, example })),
-    )
 }

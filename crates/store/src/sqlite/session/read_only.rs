@@ -18,6 +18,7 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -56,10 +57,12 @@ impl WalFiles {
     }
 }
 
-/// Opens a queue with the current schema for reading.
-pub(crate) fn open(path: &Path) -> Result<OpenDatabase> {
+/// Opens a queue with the current schema for reading, which waits this long for a lock.
+pub(crate) fn open(path: &Path, lock_timeout: Duration) -> Result<OpenDatabase> {
     retry_while_changing(|| {
         let opened = connect(path)?;
+        opened.connection.busy_timeout(lock_timeout)?;
+        opened.lock_timeout.set(lock_timeout);
         let checked = check_schema(&opened.connection, path);
         Ok((!opened.has_changed()).then(|| checked.map(|()| opened)))
     })

@@ -9,9 +9,10 @@ use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use crate::rows::jobs::apply;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
-use crate::rows::jobs::{environments, ready};
-use crate::rows::keys::{EnvironmentKey, JobSeq, QueueKey, WorkerSeq};
-use crate::rows::tables::{queues, rates, settings, workers};
+use crate::rows::jobs::{environments, history, ready};
+use crate::rows::keys::{BatchKey, EnvironmentKey, JobSeq, QueueKey, WorkerSeq};
+use crate::rows::tables::batches::BatchRow;
+use crate::rows::tables::{batches, queues, rates, settings, workers};
 use crate::rows::tx::Tx;
 use crate::rows::views::capacity;
 use crate::rows::{Row, params};
@@ -19,8 +20,12 @@ use crate::{Claim, LeaseRef, Result, ServedJobs};
 use domain::job::LatestAttempt;
 use domain::job::life::{Event, Life, Refusal, transition};
 use domain::plan::capacity::Capacity;
-use domain::values::name::{JobId, QueueName, WorkerId};
+use domain::values::name::{BatchName, JobId, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
+
+/// The worker holds the standard input of the jobs that it claimed in memory, so it claims no more jobs in a turn after this
+/// much of it.
+const MAX_STDIN_BYTES: usize = 64 << 20;
 
 /// The result of a claim.
 #[derive(Debug, Default)]
@@ -45,23 +50,30 @@ pub(crate) fn claim(
     let served = workers::served(tx, worker_seq)?;
     let until = tx.now.saturating_add(tx.settings()?.lease);
     let mut capacity = Capacity::new(want_limited);
-    let mut claims = Vec::new();
+    let mut claims: Vec<Claim> = Vec::new();
+    let mut stdin_bytes = 0;
     loop {
         let missing = want - claims.len();
         let heads = match &served {
             ServedJobs::All => next_of_all(tx, &mut capacity, missing)?,
             ServedJobs::InOrder(queues) => next_in_order(tx, &mut capacity, queues, missing)?,
+            ServedJobs::Batch(name) => next_of_batch(tx, &mut capacity, name, missing)?,
             ServedJobs::Job(id) => single_job(tx, &mut capacity, id)?.into_iter().collect(),
         };
         let expected = claims.len() + heads.len();
         for head in heads {
+            if stdin_bytes >= MAX_STDIN_BYTES {
+                capacity.has_left_some = true;
+                break;
+            }
             if let Some(claim) = take(tx, &head, worker, until)? {
+                stdin_bytes += claim.stdin.as_ref().map_or(0, Vec::len);
                 claims.push(Claim { is_limited: capacity.is_limited(head.queue_id), ..claim });
                 capacity.take(head.queue_id);
             }
         }
         // Postponed jobs were not claimed: look for others in their place.
-        if claims.len() == expected {
+        if claims.len() == expected || stdin_bytes >= MAX_STDIN_BYTES {
             let rates = capacity.close(tx.now);
             for (queue_id, bucket) in rates.buckets {
                 rates::store_bucket(tx, queue_id, Some(bucket))?;
@@ -175,6 +187,82 @@ fn next_in_order(
     Ok(next)
 }
 
+/// The first jobs of a batch.
+fn next_of_batch(
+    tx: &Tx<'_>,
+    capacity: &mut Capacity<QueueKey>,
+    name: &BatchName,
+    want: usize,
+) -> Result<Vec<Head>> {
+    let Some(batch) = batches::find_row(tx, name)? else {
+        return Ok(Vec::new());
+    };
+    let want = want.min(batches::count_claimable(tx, batch.id)?);
+    if want == 0 {
+        return Ok(Vec::new());
+    }
+    let mut heads = first_like_oldest(tx, &batch, want)?;
+    if heads.len() < want {
+        // Some have another queue, priority or time than the oldest job of the batch, or wait for a retry.
+        heads = ready_of_batch(tx, batch.id, want)?;
+    }
+    let mut limited_left = capacity.limited_left;
+    let mut next = Vec::new();
+    for head in heads {
+        let taken = next.iter().filter(|other: &&Head| other.queue_id == head.queue_id).count();
+        let left = capacity.left(head.queue_id, || capacity::of_queue(tx, head.queue_id))?;
+        if left <= taken {
+            continue;
+        }
+        if capacity.is_limited(head.queue_id) {
+            if limited_left == 0 {
+                capacity.has_left_some = true;
+                continue;
+            }
+            limited_left -= 1;
+        }
+        next.push(head);
+    }
+    Ok(next)
+}
+
+/// Ready jobs of a batch with the queue and the priority of its oldest job, due no earlier than the batch was made: in most
+/// batches, all of them. Ready jobs from before that, of which there may be many, are not read.
+fn first_like_oldest(tx: &Tx<'_>, batch: &BatchRow, count: usize) -> Result<Vec<Head>> {
+    let batch_id = batch.id;
+    // By index jobs_by_batch.
+    let oldest: Option<(QueueKey, i32, JobSeq)> = tx.first(
+        "select queue_id, priority, seq from jobs where batch_id = ?1 order by seq limit 1",
+        params![batch_id],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    let Some((queue_id, priority, seq)) = oldest else {
+        return Ok(Vec::new());
+    };
+    // In the order of the primary key of `ready`.
+    tx.all(
+        "select r.priority, r.due_at, r.seq from ready r cross join jobs j on j.seq = r.seq
+         where r.queue_id = ?1 and r.priority = ?2 and (r.due_at, r.seq) >= (?3, ?4) and j.batch_id = ?5
+         order by r.due_at, r.seq limit ?6",
+        params![queue_id, priority, batch.created_at, seq, batch_id, count],
+        |row| read_head(row, queue_id),
+    )
+}
+
+/// The first ready jobs of a batch, found among all of its jobs.
+fn ready_of_batch(tx: &Tx<'_>, batch_id: BatchKey, count: usize) -> Result<Vec<Head>> {
+    // By index jobs_by_batch and the primary key of `ready`.
+    tx.all(
+        "select j.priority, r.due_at, r.seq, r.queue_id
+         from jobs j cross join ready r
+              on r.queue_id = j.queue_id and r.priority = j.priority and r.due_at = j.due_at and r.seq = j.seq
+         where j.batch_id = ?1
+         order by j.priority desc, r.due_at, r.seq limit ?2",
+        params![batch_id, count],
+        |row| read_head(row, row.get(3)?),
+    )
+}
+
 /// This one job, if it is ready and its queue has capacity.
 fn single_job(tx: &Tx<'_>, capacity: &mut Capacity<QueueKey>, id: &JobId) -> Result<Option<Head>> {
     // By the unique index of job ids and the primary key of `ready`.
@@ -257,6 +345,7 @@ fn read_claim(
         cwd: row.get(1)?,
         environment: environment_id.map(|id| environments::load(tx, id)).transpose()?,
         env: job.options.env.clone(),
+        stdin: (job.options.stdin_bytes > 0).then(|| history::stdin(tx, job.seq)).transpose()?,
         timeout: row.get(2)?,
         limits: job.options.limits.or(&row::limits(row.get(6)?)?).or(&tx.settings()?.limits),
         runs_alone: life.runs_alone(tx.settings()?.crash_limit),

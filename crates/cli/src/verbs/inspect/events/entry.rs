@@ -22,7 +22,7 @@ pub(super) struct Entry {
     /// `None` if it is not recorded who did it.
     by: Option<String>,
     kind: EventKind,
-    job: Option<JobId>,
+    pub(super) job: Option<JobId>,
     detail: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
@@ -32,6 +32,15 @@ pub(super) struct Entry {
     /// For people.
     #[serde(skip)]
     about: String,
+}
+
+impl Entry {
+    /// Names its job like this where people read about it.
+    pub(super) fn name_job(&mut self, handle: &str) {
+        if let Some(id) = &self.job {
+            self.about = self.about.replacen(id.as_str(), handle, 1);
+        }
+    }
 }
 
 impl From<Event> for Entry {

@@ -58,7 +58,7 @@ pub(super) fn run(args: &WaitArgs, context: &Context) -> Result<ExitCode, Failur
     let mut batch = find(store, &args.name)?;
     let loan = |inside| start_loan(context, store, &batch, inside);
     let mut loan = CallingJob::find(store)?.map(loan).transpose()?;
-    let mut view = BatchProgress::new(context, batch.total());
+    let mut view = BatchProgress::new(context, "waiting", batch.total());
     while batch.finished_at.is_none() {
         if poll.is_over() {
             drop(view);
@@ -127,7 +127,7 @@ fn report_timeout(context: &Context, args: &WaitArgs, batch: &Batch) -> Result<E
 }
 
 /// The progress of a batch.
-struct BatchProgress<'a> {
+pub(crate) struct BatchProgress<'a> {
     context: &'a Context,
     bar: Bar,
     began: Instant,
@@ -138,11 +138,11 @@ struct BatchProgress<'a> {
 }
 
 impl<'a> BatchProgress<'a> {
-    fn new(context: &'a Context, total: u64) -> Self {
+    pub(crate) fn new(context: &'a Context, what: &'static str, total: u64) -> Self {
         let now = Instant::now();
         Self {
             context,
-            bar: Bar::new(context, "waiting", Some(total)),
+            bar: Bar::new(context, what, Some(total)),
             began: now,
             completion_rate: CompletionRate::default(),
             eta_facts: None,
@@ -151,7 +151,12 @@ impl<'a> BatchProgress<'a> {
         }
     }
 
-    fn draw(&mut self, batch: &Batch) -> Result<(), Failure> {
+    /// Removes it from the terminal until it is drawn again.
+    pub(crate) fn clear(&mut self) {
+        self.bar.clear();
+    }
+
+    pub(crate) fn draw(&mut self, batch: &Batch) -> Result<(), Failure> {
         if self.next_worker_check <= Instant::now() {
             self.check_workers(&batch.name)?;
             self.next_worker_check = Instant::now() + WORKER_CHECK_INTERVAL;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufReader, Chain, Cursor, Read, Write};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::flags::each::EachSource;
 use crate::render::progress::{Bar, MIN_RATED, rate};
 use crate::render::text::{grouped, jobs, printable};
 use crate::verbs::manage::change::find;
@@ -27,6 +28,8 @@ use ops::json::EnqueuedJson;
 use store::{EnqueueResult, Store};
 
 const READ_BUFFER: usize = 1 << 20;
+/// The most that [`read_stream`] holds in memory.
+const MAX_STREAM_BYTES: u64 = 256 << 20;
 
 /// Checks the whole file, then stores it; returns the queues of jobs that have to run. A file that is not regular cannot
 /// be read twice and is treated as a stream.
@@ -38,12 +41,20 @@ pub(crate) fn enqueue_file(
 ) -> Result<BTreeSet<QueueName>, Failure> {
     let is_regular = path.metadata().is_ok_and(|meta| meta.is_file());
     if !is_regular {
-        return store_lines(context, enqueuer, unread(open(path)?), form, None);
+        return store_lines(context, enqueuer, unread(open(path)?), form, None, has_more_now);
     }
+    let total = check_file(context, enqueuer, path, form)?;
+    store_lines(context, enqueuer, unread(open(path)?), form, Some(total), has_more_now)
+}
+
+fn check_file(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    path: &Path,
+    form: LineFormat<'_>,
+) -> Result<u64, Failure> {
     let mut bar = Bar::new(context, "checking", None);
-    let total = lines::check(enqueuer, open(path)?, form, |lines| bar.advance(lines))?;
-    drop(bar);
-    store_lines(context, enqueuer, unread(open(path)?), form, Some(total))
+    Ok(lines::check(enqueuer, open(path)?, form, |lines| bar.advance(lines))?)
 }
 
 /// What became of JSON from a file or a stream.
@@ -68,7 +79,8 @@ pub(crate) fn enqueue_json_file(
     let queues = if path.metadata().is_ok_and(|meta| meta.is_file()) {
         enqueue_file(context, enqueuer, path, LineFormat::Json)?
     } else {
-        store_lines(context, enqueuer, Cursor::new(first).chain(source), LineFormat::Json, None)?
+        let source = Cursor::new(first).chain(source);
+        store_lines(context, enqueuer, source, LineFormat::Json, None, has_more_now)?
     };
     Ok(JsonInput::Lines(queues))
 }
@@ -83,7 +95,7 @@ pub(crate) fn enqueue_json_stream(
         Beginning::Document(jobs) => Ok(JsonInput::Document(jobs)),
         Beginning::Lines(first) => {
             let source = Cursor::new(first).chain(source);
-            store_lines(context, enqueuer, source, LineFormat::Json, None).map(JsonInput::Lines)
+            store_lines(context, enqueuer, source, LineFormat::Json, None, has_more_now).map(JsonInput::Lines)
         }
     }
 }
@@ -94,24 +106,107 @@ pub(crate) fn enqueue_stream(
     enqueuer: &mut Enqueuer<'_>,
     form: LineFormat<'_>,
 ) -> Result<BTreeSet<QueueName>, Failure> {
-    store_lines(context, enqueuer, unread(buffered(io::stdin())), form, None)
+    store_lines(context, enqueuer, unread(buffered(io::stdin())), form, None, has_more_now)
+}
+
+/// As [`enqueue_file`], for the items of `--each`.
+pub(crate) fn enqueue_each(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    source: &EachSource,
+    form: LineFormat<'_>,
+) -> Result<BTreeSet<QueueName>, Failure> {
+    match source {
+        EachSource::File(path) => enqueue_file(context, enqueuer, path, form),
+        EachSource::Stream => enqueue_stream(context, enqueuer, form),
+        EachSource::Memory(items) => {
+            let total = lines::check(enqueuer, items.as_slice(), form, |_| {})?;
+            store_lines(context, enqueuer, items.as_slice(), form, Some(total), |_| true)
+        }
+    }
+}
+
+/// The items with a stream read to its end, so that they can be checked before any job is stored.
+pub(crate) fn read_stream(source: EachSource) -> Result<EachSource, Failure> {
+    let items = match source {
+        EachSource::Stream => read_whole(buffered(io::stdin()), Path::new("standard input"))?,
+        EachSource::File(path) if !path.metadata().is_ok_and(|meta| meta.is_file()) => {
+            read_whole(open(&path)?, &path)?
+        }
+        EachSource::File(_) | EachSource::Memory(_) => return Ok(source),
+    };
+    Ok(EachSource::Memory(items))
+}
+
+fn read_whole(source: impl Read, path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut items = Vec::new();
+    let read = source.take(MAX_STREAM_BYTES + 1).read_to_end(&mut items);
+    read.map_err(|source| OpError::CannotRead { path: path.to_owned(), source })?;
+    if items.len() as u64 > MAX_STREAM_BYTES {
+        return Err(Failure::usage("the lines are longer than 256 MiB together")
+            .with_hint("write them to a file: `--each FILE COMMAND {}`"));
+    }
+    Ok(items)
+}
+
+/// Checks the items of `--each`, then stores them without printing anything; returns the jobs that were created.
+pub(crate) fn store_each(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    source: &EachSource,
+    form: LineFormat<'_>,
+) -> Result<Vec<JobId>, Failure> {
+    let mut ids = Vec::new();
+    match source {
+        EachSource::File(path) => {
+            check_file(context, enqueuer, path, form)?;
+            store_silently(context, enqueuer, open(path)?, form, &mut ids)?;
+        }
+        EachSource::Stream => store_silently(context, enqueuer, buffered(io::stdin()), form, &mut ids)?,
+        EachSource::Memory(items) => {
+            lines::check(enqueuer, items.as_slice(), form, |_| {})?;
+            store_silently(context, enqueuer, items.as_slice(), form, &mut ids)?;
+        }
+    }
+    Ok(ids)
+}
+
+fn store_silently(
+    context: &Context,
+    enqueuer: &mut Enqueuer<'_>,
+    source: impl BufRead,
+    form: LineFormat<'_>,
+    ids: &mut Vec<JobId>,
+) -> Result<(), Failure> {
+    let mut bar = Bar::new(context, "enqueuing", None);
+    lines::store(
+        enqueuer,
+        source,
+        form,
+        |_| true,
+        |answers: &[EnqueueResult]| {
+            bar.advance(answers.len() as u64);
+            ids.extend(answers.iter().filter(|answer| answer.is_created()).map(|answer| answer.id().clone()));
+        },
+    )?;
+    Ok(())
 }
 
 /// At most this many commands are shown by `--dry-run`.
 const MAX_PREVIEW_COMMANDS: usize = 10;
 
 /// Shows what would be enqueued, and stores nothing.
-pub(crate) fn preview(context: &Context, path: &Path, form: LineFormat<'_>) -> Result<(), Failure> {
+pub(crate) fn preview(context: &Context, source: &EachSource, form: LineFormat<'_>) -> Result<(), Failure> {
     let mut commands = Vec::new();
     let collect = |command: &str| {
         if context.json || commands.len() < MAX_PREVIEW_COMMANDS {
             commands.push(command.to_owned());
         }
     };
-    let count = if path.as_os_str() == "-" {
-        lines::dry_run(buffered(io::stdin()), form, collect)?
-    } else {
-        lines::dry_run(open(path)?, form, collect)?
+    let count = match source {
+        EachSource::File(path) => lines::dry_run(open(path)?, form, collect)?,
+        EachSource::Stream => lines::dry_run(buffered(io::stdin()), form, collect)?,
+        EachSource::Memory(items) => lines::dry_run(items.as_slice(), form, collect)?,
     };
     context.print(&serde_json::json!({ "count": count, "commands": commands }), |out| {
         writeln!(out, "Would enqueue {}{}", jobs(count), if count > 0 { ":" } else { "" })?;
@@ -141,12 +236,13 @@ fn unread<R: Read>(source: BufReader<R>) -> Source<R> {
     Cursor::new(Vec::new()).chain(source)
 }
 
-fn store_lines<R: Read + AsFd>(
+fn store_lines<R: BufRead>(
     context: &Context,
     enqueuer: &mut Enqueuer<'_>,
-    source: Source<R>,
+    source: R,
     form: LineFormat<'_>,
     total: Option<u64>,
+    has_more_now: impl Fn(&R) -> bool,
 ) -> Result<BTreeSet<QueueName>, Failure> {
     let began = Instant::now();
     let mut storing = StoreProgress {

@@ -6,9 +6,8 @@ use sys::program::ExitCode;
 
 use rustix::process::Signal;
 
-use super::question::{Answer, ask};
+use super::question::{ABOUT_JOB, Answer, ask, terminal};
 use super::terminal::TerminalOutput;
-use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::render::text::{jobs, rough, rough_size};
@@ -20,7 +19,7 @@ use domain::explain::wait_reason::WaitReason;
 use domain::job::Job;
 use domain::job::error_line::reports_exceeded_limit;
 use domain::job::life::StateName;
-use domain::values::name::JobId;
+use domain::values::name::{JobId, QueueName};
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::jobs::change::{Verb, change_ids};
@@ -216,6 +215,7 @@ impl<'a> Run<'a> {
             // The exit code alone does not show that a limit was exceeded.
             (Some(error), _) if reports_exceeded_limit(error) => self.terminal.note(error),
             (_, Some(signal)) => self.terminal.note_on_terminal(&format!("killed by {signal}")),
+            (_, None) if code != 0 => self.terminal.note_on_terminal(&format!("exit code {code}")),
             (_, None) => {}
         }
         let unreadable = self.worst.filter(|_| code == 0);
@@ -239,7 +239,8 @@ impl<'a> Run<'a> {
         };
         let workers = live_workers(self.store)?;
         if !has_worker(&job, &workers) {
-            self.start_worker(&job, workers.is_empty())?;
+            start_for_job(self.context, &job.id)
+                .map_err(|failure| failure.with_hint(self.reattach_hint()))?;
         }
         self.note_pause(&job);
         if self.waiting_since.elapsed() >= WORKER_CHECK_INTERVAL {
@@ -263,19 +264,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn start_worker(&mut self, job: &Job, is_alone: bool) -> Result<(), EarlyExit> {
-        start_for_job(self.context, &job.id).map_err(|failure| failure.with_hint(self.reattach_hint()))?;
-        let why = if is_alone { "no worker is running" } else { "no running worker takes this job" };
-        self.terminal.note_on_terminal(&format!("{why}; started one for it"));
-        Ok(())
-    }
-
     fn show_wait_reason(&mut self, job: &Job) -> Result<(), EarlyExit> {
         let Some(waiting) = waiting(self.store, job)? else {
             return Ok(());
         };
         if let (Some(WaitReason::PausedQueue(_, pause)), false) = (&waiting.reason, self.pause_reported) {
-            let why = pause_of(job, pause);
+            let why = describe_pause(&job.queue, pause);
             self.terminal.note(&format!("{why}, so the job waits; {}", self.reattach_hint()));
             self.pause_reported = true;
         }
@@ -300,13 +294,16 @@ impl<'a> Run<'a> {
 
     /// Ctrl-C on a terminal asks what to do. Otherwise a signal ends this process and not the job.
     fn handle_signal(&mut self, signal: Signal) -> Result<(), EarlyExit> {
-        if signal != Signal::INT || self.cancel_requested || !is_interactive() {
+        if signal != Signal::INT || self.cancel_requested {
             return self.detach(signal);
         }
+        let Some(terminal) = terminal() else {
+            return self.detach(signal);
+        };
         self.terminal.begin_question();
         let (store, id) = (self.store, &self.id);
         let is_over = || Ok(find(store, id)?.life.state.name().is_finished());
-        match ask(self.context, self.interrupts, is_over)? {
+        match ask(self.context, self.interrupts, terminal, ABOUT_JOB, is_over)? {
             Answer::KeepWaiting => Ok(()),
             Answer::Detach(signal) => self.detach(signal),
             Answer::Cancel => {
@@ -336,7 +333,7 @@ fn reattach_hint_for(id: &JobId) -> String {
     format!("`queuectl logs -f {id}` follows the job, `queuectl wait {id}` waits for it")
 }
 
-fn pause_of(job: &Job, pause: &Pause) -> String {
+pub(super) fn describe_pause(queue: &QueueName, pause: &Pause) -> String {
     let reason = pause.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    format!("queue {} was paused by {}{reason}", job.queue, pause.by)
+    format!("queue {queue} was paused by {}{reason}", pause.by)
 }

@@ -1,5 +1,6 @@
 //! `queuectl schedule add`
 
+use std::collections::BTreeSet;
 use std::io::Write;
 
 use super::when_flags::WhenFlags;
@@ -9,6 +10,7 @@ use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
 use crate::render::text::printable;
+use crate::verbs::jobs::autostart::autostart;
 use crate::verbs::jobs::typed_command::one_command;
 use domain::job::spec::JobSpec;
 use domain::schedule::{NEXT_RUNS, Schedule};
@@ -17,6 +19,7 @@ use ops::jobs::enqueue::check_folder;
 use ops::schedule::{ScheduleRequest, add};
 use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::live::live_workers;
+use store::settings::in_force;
 use sys::process::user;
 
 /// Add a schedule
@@ -30,8 +33,8 @@ use sys::process::user;
     mut_args(|flag| if REFUSED.contains(&flag.get_id().as_str()) { flag.hide(true) } else { flag }),
     group = clap::ArgGroup::new("required").required(true).args(["cron", "every", "at"]),
     after_help = "Examples:
-  queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin -- make backup
-  queuectl schedule add poll --every 15m --on-overlap skip --queue net -- ./poll.sh
+  queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin make backup
+  queuectl schedule add poll --every 15m --on-overlap skip --queue net ./poll
   queuectl schedule add party --at \"2026-12-31 23:59\" --command 'echo cheers'"
 )]
 pub(super) struct Args {
@@ -63,7 +66,7 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         policy: args.when.policy(None)?,
         job: job(context, &mut args)?,
     };
-    let caller = CallerFlags::without_if_absent(args.no_env_capture).caller();
+    let caller = CallerFlags::without_if_absent(args.no_env_capture).caller()?;
     let store = context.store_or_new()?;
     let schedule = add(store, wanted, caller, &user::name())?;
     report_schedule(context, &schedule, "added")?;
@@ -72,7 +75,9 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         print_next_runs(context, &schedule, &context.clock(store.now()?))?;
     }
     hint_missing_folder(context, &schedule)?;
-    if live_workers(store)?.is_empty() {
+    if in_force(store)?.autostart {
+        autostart(context, store, &BTreeSet::new())?;
+    } else if live_workers(store)?.is_empty() {
         context.hint(&format!(
             "no worker is running, and only workers run schedules; {HOW_TO_START_A_WORKER}"
         ))?;

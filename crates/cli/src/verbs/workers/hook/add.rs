@@ -32,7 +32,7 @@ use sys::process::user;
   queuectl hook add notify-dead --on dead -- notify-send \"a job died\"
   queuectl hook add ends --on success,dead --command 'echo \"$QUEUECTL_JOB_ID $QUEUECTL_JOB_STATE\" >> ends'
   queuectl hook add pager --on dlq-above --above 10 -- mail -s dead ops
-  queuectl hook add site --on dead --url https://example.org --secret-file key")]
+  queuectl hook add site --on dead --url https://example.org --secret-env KEY")]
 pub(super) struct Args {
     /// The hook's name
     #[arg(value_name = "NAME")]

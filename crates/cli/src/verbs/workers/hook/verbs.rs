@@ -11,7 +11,7 @@ use crate::failure::Failure;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl hook add notify-dead --on dead -- notify-send \"a job died\"
-  queuectl hook add site --on batch-finished --url https://example.org/hooks --secret-file key
+  queuectl hook add site --on batch-finished --url https://example.org
   queuectl hook test notify-dead
   queuectl hook list")]
 pub(crate) struct Args {

@@ -58,6 +58,7 @@ pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode
         supervisor_pid: args.supervisor_pid,
         stop_seen: args.stop_seen,
         until_empty: args.pool.until_empty,
+        until_idle: args.pool.until_idle,
         echo: args.pool.echo,
         ready: report_pipe()?,
     };

@@ -54,6 +54,7 @@ fn served(served: &ServedJobs) -> String {
     match served {
         ServedJobs::All => "all".to_owned(),
         ServedJobs::InOrder(queues) => queues.iter().map(QueueName::as_str).collect::<Vec<_>>().join(", "),
+        ServedJobs::Batch(name) => format!("batch {name}"),
         ServedJobs::Job(job) => format!("job {job}"),
     }
 }

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::whole_number::whole_number;
-use domain::values::name::{JobId, QueueName};
+use domain::values::concurrency::Concurrency;
+use domain::values::name::{BatchName, JobId, QueueName};
 use engine::Pool;
 use ops::home::location::{Location, StoreAddress};
 use ops::home::ownership::accept_owner;
@@ -14,17 +15,15 @@ use sys::fs::ownership;
 
 /// More workers than this are a typing error.
 const MAX_WORKERS: i128 = 1_000;
-/// The maximum of the setting `concurrency`.
-const MAX_SLOTS: i128 = 1_024;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PoolFlags {
     /// Number of workers
     #[arg(short, visible_short_alias = 'n', long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=MAX_WORKERS))]
     pub(crate) count: u32,
-    /// Number of jobs that each worker runs at once [default: the setting concurrency]
-    #[arg(short = 'j', long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=MAX_SLOTS))]
-    pub(crate) concurrency: Option<u32>,
+    /// Number of jobs that each worker runs at once, or auto for the number of cores [default: the setting concurrency]
+    #[arg(short = 'j', long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) concurrency: Option<Concurrency>,
     /// Queues to serve, in strict order: a queue is served only if earlier ones have no ready job [default: all]
     #[arg(short = 'Q', long = "queue", value_name = "QUEUE", value_delimiter = ',')]
     pub(crate) queues: Vec<QueueName>,
@@ -63,20 +62,32 @@ pub(crate) struct PoolArguments {
     /// Serve this job and nothing else
     #[arg(long, value_name = "ID", conflicts_with = "queues")]
     pub(crate) job: Option<JobId>,
+    /// Serve the jobs of this batch until they are finished
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["queues", "job"])]
+    pub(crate) batch: Option<BatchName>,
     /// Exit when there is nothing left to do
     #[arg(long)]
     pub(crate) until_empty: bool,
+    /// Exit after the time without work that the setting autostart_idle says
+    #[arg(long)]
+    pub(crate) until_idle: bool,
     /// Write the journal to standard error, too
     #[arg(long)]
     pub(crate) echo: bool,
 }
 
 impl PoolArguments {
+    /// A pool that serves its queues until it is stopped.
+    pub(crate) fn new(flags: PoolFlags) -> Self {
+        Self { flags, job: None, batch: None, until_empty: false, until_idle: false, echo: false }
+    }
+
     pub(crate) fn served(&self) -> ServedJobs {
-        match &self.job {
-            Some(job) => ServedJobs::Job(job.clone()),
-            None if self.flags.queues.is_empty() => ServedJobs::All,
-            None => ServedJobs::InOrder(self.flags.queues.clone()),
+        match (&self.job, &self.batch) {
+            (Some(job), _) => ServedJobs::Job(job.clone()),
+            (None, Some(batch)) => ServedJobs::Batch(batch.clone()),
+            (None, None) if self.flags.queues.is_empty() => ServedJobs::All,
+            (None, None) => ServedJobs::InOrder(self.flags.queues.clone()),
         }
     }
 
@@ -104,9 +115,16 @@ impl PoolArguments {
         if let Some(job) = &self.job {
             words.extend(["--job".into(), job.as_str().into()]);
         }
+        if let Some(batch) = &self.batch {
+            words.extend(["--batch".into(), batch.as_str().into()]);
+        }
         let is_foreign = self.flags.foreign_home.is_accepted;
-        let switches =
-            [(self.until_empty, "--until-empty"), (self.echo, "--echo"), (is_foreign, "--foreign-home")];
+        let switches = [
+            (self.until_empty, "--until-empty"),
+            (self.until_idle, "--until-idle"),
+            (self.echo, "--echo"),
+            (is_foreign, "--foreign-home"),
+        ];
         words.extend(switches.into_iter().filter(|(on, _)| *on).map(|(_, word)| word.into()));
         words
     }

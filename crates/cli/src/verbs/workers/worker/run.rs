@@ -33,10 +33,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let location = context.location()?.absolute()?;
     add_ignore_file(&location);
     let pool = PoolArguments {
-        flags: args.flags.clone(),
-        job: None,
         until_empty: args.until_empty,
         echo: !context.quiet,
+        ..PoolArguments::new(args.flags.clone())
     };
     let open = || reopen(&location.store);
     Ok(engine::run_supervisor(&pool.into_pool(&location), &open, &mut |_| {})?)

@@ -5,7 +5,8 @@ use std::io::Write;
 use super::pool::{ForeignHome, PoolArguments, PoolFlags};
 use crate::context::Context;
 use crate::failure::Failure;
-use domain::values::name::JobId;
+use domain::values::concurrency::Concurrency;
+use domain::values::name::{BatchName, JobId};
 
 use ops::home::ignore;
 use ops::home::location::Location;
@@ -28,7 +29,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     args.flags.foreign_home.apply(context)?;
     let count = args.flags.count;
-    start(context, &PoolArguments { flags: args.flags.clone(), job: None, until_empty: false, echo: false })?;
+    start(context, &PoolArguments::new(args.flags.clone()))?;
     if !context.quiet {
         let (workers, them) = if count == 1 { ("worker", "it") } else { ("workers", "them") };
         let how_to_end = format!(
@@ -45,13 +46,27 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 
 /// Starts a worker in the background that serves only this job and exits with it.
 pub(crate) fn start_for_job(context: &Context, job: &JobId) -> Result<(), Failure> {
-    let flags = PoolFlags {
-        count: 1,
-        concurrency: Some(1),
-        queues: Vec::new(),
-        foreign_home: ForeignHome::inherited(),
-    };
-    start(context, &PoolArguments { flags, job: Some(job.clone()), until_empty: false, echo: false })
+    let pool = PoolArguments::new(one_worker(Some(Concurrency::Slots(1))));
+    start(context, &PoolArguments { job: Some(job.clone()), ..pool })
+}
+
+/// Starts a worker in the background that serves only the jobs of this batch, and exits when they are finished.
+pub(crate) fn start_for_batch(
+    context: &Context,
+    batch: &BatchName,
+    concurrency: Concurrency,
+) -> Result<(), Failure> {
+    let pool = PoolArguments::new(one_worker(Some(concurrency)));
+    start(context, &PoolArguments { batch: Some(batch.clone()), ..pool })
+}
+
+/// Starts a worker in the background that serves all queues, and exits when it has been idle for a while.
+pub(crate) fn start_until_idle(context: &Context) -> Result<(), Failure> {
+    start(context, &PoolArguments { until_idle: true, ..PoolArguments::new(one_worker(None)) })
+}
+
+fn one_worker(concurrency: Option<Concurrency>) -> PoolFlags {
+    PoolFlags { count: 1, concurrency, queues: Vec::new(), foreign_home: ForeignHome::inherited() }
 }
 
 /// For a home that an earlier version created. Workers do not need the file, so a failure to add it is ignored.

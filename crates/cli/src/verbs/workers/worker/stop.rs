@@ -11,7 +11,7 @@ use crate::render::progress::Bar;
 use crate::render::text::rough;
 use domain::job::Job;
 use domain::job::life::StateName;
-use domain::values::name::{JobId, WorkerId};
+use domain::values::name::WorkerId;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::jobs::calling_job::{CallingJob, workers_blocked_by_waiting};
@@ -64,9 +64,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let inside = CallingJob::find(store)?;
     let by = inside.as_ref().map_or_else(user::name, CallingJob::actor);
     if let (Some(inside), true) = (&inside, args.now) {
-        let id = &inside.job.id;
+        let job = inside.job.handle();
         context
-            .hint(&format!("job {id}, which runs this command, is killed, too, and returns to the queue"))?;
+            .hint(&format!("job {job}, which runs this command, is killed, too, and returns to the queue"))?;
     }
     let stopping = order(store, scope, timeout, &by)?;
     let wait_lock = inside.as_ref().map(|inside| inside.mark_waiting(store)).transpose()?;
@@ -91,7 +91,7 @@ fn wait(
     inside: Option<&CallingJob>,
     store: &dyn Store,
     context: &Context,
-) -> Result<Vec<(WorkerId, Vec<JobId>)>, Failure> {
+) -> Result<Vec<(WorkerId, Vec<String>)>, Failure> {
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let total = stopping.workers.len();
     let mut bar = Bar::new(context, "stopping", Some(total as u64));
@@ -118,7 +118,7 @@ fn wait(
     }
 }
 
-/// `job1 for 12s, job2 for 3s`
+/// `42 for 12s, job2 for 3s`
 fn waits_for(workers: &[Worker], store: &dyn Store) -> Result<String, StoreError> {
     let running = JobFilter::in_phase(Phase::State(StateName::Processing));
     let jobs = store.list(&running, &Page { limit: MAX_RUNNING_NAMED, after: None })?;
@@ -130,12 +130,12 @@ fn waits_for(workers: &[Worker], store: &dyn Store) -> Result<String, StoreError
 fn runs_in(job: &Job, workers: &[Worker], now: Timestamp) -> Option<String> {
     let lease = job.life.state.lease()?;
     let is_one_of_them = workers.iter().any(|worker| worker.id == lease.worker);
-    is_one_of_them.then(|| format!("{} for {}", job.id, rough(now.since(lease.started_at))))
+    is_one_of_them.then(|| format!("{} for {}", job.handle(), rough(now.since(lease.started_at))))
 }
 
 fn print_result(
     stopping: &StopOrder,
-    left_waiting: &[(WorkerId, Vec<JobId>)],
+    left_waiting: &[(WorkerId, Vec<String>)],
     context: &Context,
 ) -> Result<(), Failure> {
     if context.json {
@@ -150,7 +150,7 @@ fn print_result(
             count => writeln!(notes, "{count} workers stopped")?,
         }
         let jobs: Vec<&str> =
-            left_waiting.iter().flat_map(|(_, jobs)| jobs.iter().map(JobId::as_str)).collect();
+            left_waiting.iter().flat_map(|(_, jobs)| jobs.iter().map(String::as_str)).collect();
         let jobs = jobs.join(", ");
         match left_waiting.len() {
             0 => {}

@@ -67,6 +67,7 @@ fn missing_fields_are_filled_in_from_the_origin() {
         environment: None,
         tags: Vec::new(),
         options: JobOptions::default(),
+        stdin: None,
         if_absent: false,
         batch: None,
     };

@@ -2,8 +2,9 @@
 //!
 //! Most callers have a standard input that they do not care about: a terminal, `/dev/null`, the pipe of a cron daemon, an
 //! SSH server or a CI system into which nothing is written. So there is a warning only if there are bytes to read: in a
-//! pipe or a socket, or in a file of which nothing has been read. A file that was read in part belongs to the loop around
-//! the call: `while read name; do queuectl run convert "$name"; done < names`.
+//! pipe or a socket, or in a file of which nothing has been read. Input may also belong to the loop around the call, as in
+//! `while read name; do queuectl run convert "$name"; done < names`: then the file was read in part, or the pipe is the
+//! standard input of the shell, too.
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -14,13 +15,15 @@ use rustix::io::ioctl_fionread;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use sys::process::is_input_of_shell;
 
 /// Prints the warning if it is due; returns whether it was.
-pub(super) fn warn(context: &Context) -> Result<bool, Failure> {
+pub(crate) fn warn(context: &Context) -> Result<bool, Failure> {
     if !has_unread_input(io::stdin()) {
         return Ok(false);
     }
-    context.hint("the command does not get the input of queuectl; to hide this hint, add < /dev/null")?;
+    context
+        .hint("the command does not get the input of queuectl; pass it with --stdin, or add < /dev/null")?;
     Ok(true)
 }
 
@@ -29,7 +32,9 @@ fn has_unread_input(input: impl AsFd) -> bool {
         return false;
     };
     match FileType::from_raw_mode(status.st_mode) {
-        FileType::Fifo | FileType::Socket => ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0),
+        FileType::Fifo | FileType::Socket => {
+            ioctl_fionread(&input).is_ok_and(|bytes| bytes > 0) && !is_input_of_shell(&input)
+        }
         FileType::RegularFile => status.st_size > 0 && position(&input) == Some(0),
         FileType::Directory
         | FileType::Symlink
