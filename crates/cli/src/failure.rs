@@ -342,8 +342,19 @@ fn hint_for_conflict(id: &str, conflict: &Conflict) -> Option<String> {
             | StateName::Dead
             | StateName::Cancelled,
         )
+        | Conflict::NotRunning(
+            StateName::Processing | StateName::Completed | StateName::Dead | StateName::Cancelled,
+        )
+        | Conflict::Cancelling
         | Conflict::KeyTaken { .. }
         | Conflict::TooLate => None,
+        Conflict::NotRunning(StateName::Pending | StateName::Failed) => Some(
+            "only running jobs can be paused; `queuectl queue pause QUEUE` keeps waiting jobs from starting"
+                .to_owned(),
+        ),
+        Conflict::WorkerStopping => Some(
+            "it runs to its end before the worker exits; `queuectl worker list` shows the worker".to_owned(),
+        ),
     }
 }
 

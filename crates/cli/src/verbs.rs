@@ -12,7 +12,7 @@ use clap::{ArgMatches, Command};
 
 use self::inspect::{events, explain, graph, list, logs, show, status, summary, upcoming, wait};
 use self::jobs::{batch, enqueue, run, schedule};
-use self::manage::{cancel, dlq, edit, remove, retry};
+use self::manage::{cancel, dlq, edit, pause, remove, resume, retry};
 use self::upkeep::{
     backup, complete, completions, doctor, export, import, init, man, prune, restore, selftest,
 };
@@ -59,6 +59,8 @@ pub(super) const GROUPS: [Group; 6] = [
         heading: Some("Manage"),
         verbs: &[
             &Row("cancel", Reference(cancel::run)),
+            &Row("pause", Reference(pause::run)),
+            &Row("resume", Reference(resume::run)),
             &Row("retry", Reference(retry::run)),
             &Row("edit", Value(edit::run)),
             &Row("remove", Reference(remove::run)),

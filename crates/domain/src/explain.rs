@@ -117,8 +117,10 @@ crate::named_enum! {
         QueueNotServed = "queue_not_served",
         Behind = "behind",
         SlotsBusy = "slots_busy",
+        SlotsPaused = "slots_paused",
         Ready = "ready",
         Running = "running",
+        Paused = "paused",
         Cancelling = "cancelling",
         Unkillable = "unkillable",
         Finished = "finished",
@@ -142,6 +144,14 @@ pub fn explain(facts: &Facts, format: &TimeFormat) -> Explanation {
         State::Processing(lease) => {
             let running = running(facts, lease.started_at, lease.worker.as_str());
             let mut reasons = vec![running];
+            if let Some(since) = lease.paused_at {
+                let handle = facts.job.handle();
+                let message = format!(
+                    "it has been paused since {}; `queuectl resume {handle}` continues it",
+                    clock.time(since)
+                );
+                reasons.push(reason(Code::Paused, message));
+            }
             if lease.cancel_requested.is_some() {
                 let message = "it has been cancelled; its worker is stopping it".to_owned();
                 reasons.push(reason(Code::Cancelling, message));
@@ -289,12 +299,29 @@ fn capacity_reasons(facts: &Facts) -> Vec<Reason> {
         let message = all_busy(slots, &facts.busy_slots, facts.now);
         let jobs = facts.busy_slots.iter().map(|slot| (slot.id.clone(), StateName::Processing)).collect();
         reasons.push(Reason { jobs, ..reason(Code::SlotsBusy, message) });
+        reasons.extend(paused_slots(&facts.busy_slots));
     }
     reasons.extend(jobs_ahead(facts.ahead));
     if reasons.is_empty() {
         reasons.push(reason(Code::Ready, "it is ready and about to start".to_owned()));
     }
     reasons
+}
+
+/// Paused jobs keep their slots, and may never end.
+fn paused_slots(busy: &[BusySlot]) -> Option<Reason> {
+    let paused: Vec<&BusySlot> = busy.iter().filter(|slot| slot.is_paused).collect();
+    let first = paused.first()?;
+    let message = match paused.len() {
+        1 => {
+            format!("job {0} is paused and keeps its slot; `queuectl resume {0}` continues it", first.handle)
+        }
+        count => format!(
+            "{count} paused jobs keep their slots; `queuectl list --state paused` shows them, `queuectl resume --state paused` continues them"
+        ),
+    };
+    let jobs = paused.iter().map(|slot| (slot.id.clone(), StateName::Processing)).collect();
+    Some(Reason { jobs, ..reason(Code::SlotsPaused, message) })
 }
 
 fn jobs_ahead(ahead: Count) -> Option<Reason> {
@@ -308,7 +335,13 @@ fn jobs_ahead(ahead: Count) -> Option<Reason> {
 /// known end makes the start unknown.
 fn estimate(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64>) {
     let is_open_ended = |reason: &Reason| match reason.code {
-        Code::Blocked | Code::QueuePaused | Code::NoWorker | Code::Draining | Code::QueueNotServed => true,
+        Code::Blocked
+        | Code::QueuePaused
+        | Code::NoWorker
+        | Code::Draining
+        | Code::QueueNotServed
+        // Another slot may become free sooner, but it is unknown when.
+        | Code::SlotsPaused => true,
         Code::Scheduled
         | Code::Backoff
         | Code::QueueFull
@@ -317,6 +350,7 @@ fn estimate(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64
         | Code::SlotsBusy
         | Code::Ready
         | Code::Running
+        | Code::Paused
         | Code::Cancelling
         | Code::Unkillable
         | Code::Finished => false,

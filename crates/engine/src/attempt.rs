@@ -8,6 +8,7 @@ pub(crate) mod input;
 pub(crate) mod last_line;
 pub(crate) mod limits;
 pub(crate) mod log_file;
+pub(crate) mod pause;
 pub(crate) mod pipes;
 pub(crate) mod program;
 pub(crate) mod slot_records;
@@ -266,7 +267,7 @@ fn ending(cause: Option<Cause>, ended: io::Result<ChildExit>, exceeded: Option<E
         None => Some(outcome_of(ended.status)),
         Some(Cause::LimitExceeded(_)) => Some(Outcome::Signal { signal: Signal::KILL }),
         Some(Cause::Timeout) => Some(Outcome::Timeout),
-        Some(Cause::Interrupt(Interrupt::Cancel)) => Some(Outcome::Cancelled),
+        Some(Cause::Interrupt(Interrupt::Cancel(_))) => Some(Outcome::Cancelled),
         Some(Cause::Interrupt(Interrupt::Release | Interrupt::ReleaseAtOnce)) => Some(Outcome::Released),
         Some(Cause::Interrupt(Interrupt::Lost)) => None,
     };

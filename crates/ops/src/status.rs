@@ -59,6 +59,7 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
         *jobs.entry(*state).or_default() += count;
     }
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
+    problems.extend(paused_jobs(store, clock)?);
     problems.extend(unserved_jobs(&jobs, &queues, &workers));
     problems.extend(schedule_problems(&recent, &workers));
     let writer = store.writer().filter(|holder| holder.is_stopped);
@@ -131,6 +132,21 @@ fn paused(queue: &Queue) -> Option<Problem> {
     let (_, pause) = queue.paused.as_ref()?;
     let (reason, waiting) = (pause.reason.as_deref(), waiting(&queue.counts));
     Some(Problem::queue_paused(&queue.name, &pause.by, reason, waiting))
+}
+
+/// Each of a few paused jobs, or the number of many.
+fn paused_jobs(store: &dyn Store, clock: &Clock) -> Result<Vec<Problem>, OpError> {
+    let paused = JobFilter::in_phase(Phase::Paused);
+    let found = store.list(&paused, &Page { limit: MAX_RUNNING_LISTED, after: None })?;
+    if found.len() > MAX_RUNNING_NAMED {
+        let is_all = found.len() < MAX_RUNNING_LISTED;
+        return Ok(vec![Problem::jobs_paused(found.len() as u64, is_all)]);
+    }
+    let problem = |job: &Job| {
+        let since = job.life.state.paused_at()?;
+        Some(Problem::job_paused(&job.handle(), &clock.time(since)))
+    };
+    Ok(found.iter().filter_map(problem).collect())
 }
 
 fn hindered(worker: &Worker) -> Option<Problem> {

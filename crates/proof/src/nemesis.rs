@@ -5,12 +5,14 @@
 
 mod enqueue;
 mod kill;
+mod pause;
 mod roster;
 mod stop;
 mod storm;
 
 pub use enqueue::KillEnqueue;
 pub use kill::{KillBoth, KillSupervisor, KillWorker};
+pub use pause::PauseJobs;
 pub use roster::all;
 pub use stop::{StopBoth, StopWorker};
 pub use storm::Storm;

@@ -10,6 +10,7 @@ use domain::job::life::{DeadReason, StateName};
 use domain::job::limits::Limits;
 use domain::job::outcome::Outcome;
 use domain::values::name::{JobId, QueueName, WorkerId};
+use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 
 /// A lease by job and attempt: the fencing token of every later write.
@@ -22,8 +23,8 @@ pub struct LeaseRef {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseStatus {
     Held,
-    /// Still held, but the job's cancellation was requested.
-    CancelRequested,
+    /// Still held, but the job's cancellation was requested: the command first gets this signal.
+    CancelRequested(Signal),
     /// The lease has ended: kill the command and record nothing.
     Lost,
 }

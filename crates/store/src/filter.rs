@@ -16,10 +16,12 @@ pub enum Phase {
     Scheduled,
     /// Pending and waiting for another job.
     Blocked,
+    /// Processing, but stopped until a user resumes it.
+    Paused,
 }
 
 impl Phase {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::State(StateName::Pending),
         Self::State(StateName::Processing),
         Self::State(StateName::Completed),
@@ -29,6 +31,7 @@ impl Phase {
         Self::Ready,
         Self::Scheduled,
         Self::Blocked,
+        Self::Paused,
     ];
 
     pub fn name(self) -> &'static str {
@@ -37,6 +40,7 @@ impl Phase {
             Self::Ready => "ready",
             Self::Scheduled => "scheduled",
             Self::Blocked => "blocked",
+            Self::Paused => "paused",
         }
     }
 
@@ -44,6 +48,7 @@ impl Phase {
         match self {
             Self::State(state) => state,
             Self::Ready | Self::Scheduled | Self::Blocked => StateName::Pending,
+            Self::Paused => StateName::Processing,
         }
     }
 

@@ -109,7 +109,7 @@ impl dyn Store + '_ {
     }
 
     /// Changes the first of these jobs, as many as fit into one short transaction. `Cancel` ends jobs, or marks running
-    /// ones for their workers to end; `Retry` makes them pending again with fresh retries; `Remove` deletes them with
+    /// ones for their workers to end; `Pause` and `Resume` mark running ones, too; `Retry` makes them pending again with fresh retries; `Remove` deletes them with
     /// their history.
     pub fn change(&self, verb: JobVerb, targets: Targets<'_>, by: &str) -> Result<PartialChange> {
         loop {
@@ -248,21 +248,50 @@ pub struct JobRef {
     pub state: StateName,
 }
 
-domain::named_enum! {
-    /// A change that a caller can request for jobs.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum JobVerb {
-        Cancel = "cancel",
-        Retry = "retry",
-        Remove = "remove",
-    }
+/// A change that a caller can request for jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobVerb {
+    /// A running command first gets this signal, or SIGTERM.
+    Cancel {
+        signal: Option<Signal>,
+    },
+    /// Stops a running command for a while.
+    Pause,
+    Resume,
+    Retry,
+    Remove,
 }
 
 impl JobVerb {
+    pub const CANCEL: Self = Self::Cancel { signal: None };
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cancel { .. } => "cancel",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Retry => "retry",
+            Self::Remove => "remove",
+        }
+    }
+
+    /// Whether it marks a running job, and its worker does the rest.
+    pub fn is_order(self) -> bool {
+        match self {
+            Self::Cancel { .. } | Self::Pause | Self::Resume => true,
+            Self::Retry | Self::Remove => false,
+        }
+    }
+
+    pub fn is_cancel(self) -> bool {
+        matches!(self, Self::Cancel { .. })
+    }
+
     /// Whether jobs in this state can be changed so.
     pub fn applies_to(self, state: StateName) -> bool {
         match self {
-            Self::Cancel => !state.is_finished(),
+            Self::Cancel { .. } => !state.is_finished(),
+            Self::Pause | Self::Resume => state == StateName::Processing,
             Self::Retry => state.is_finished() || state == StateName::Failed,
             Self::Remove => state != StateName::Processing,
         }
@@ -339,6 +368,13 @@ pub struct Dependent {
 pub enum Conflict {
     #[error("it is {}", .0.name())]
     State(StateName),
+    /// Only a running job can be paused and resumed.
+    #[error("it is {}", .0.name())]
+    NotRunning(StateName),
+    #[error("it is being cancelled")]
+    Cancelling,
+    #[error("its worker is stopping")]
+    WorkerStopping,
     #[error("job `{holder}` holds its unique key")]
     KeyTaken { holder: JobId },
     /// Counted up to [`Conflict::MAX_COUNTED`].

@@ -8,11 +8,12 @@ use rustix::process::Pid;
 
 use crate::rows::jobs::unkillable;
 use crate::rows::tables::{stops, workers};
-use crate::rows::verbs::{extend, reap};
+use crate::rows::verbs::{extend, pause, reap};
 use crate::{LeaseRef, LeaseStatus, Result, Store};
 use domain::job::Job;
 use domain::settings::Settings;
 use domain::values::name::{BatchName, JobId, QueueName, WorkerId};
+use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 use sys::host::{HostKey, Origin};
 use sys::process;
@@ -61,6 +62,11 @@ impl dyn Store + '_ {
     /// Orders workers to stop, including those that replace a crashed one in the same pool.
     pub fn stop(&self, stop: &Stop, by: &str) -> Result<()> {
         self.transact("stop", |tx| stops::add(tx, stop, by))
+    }
+
+    /// Resumes the paused jobs of a worker that has to stop.
+    pub fn resume_all(&self, worker: &WorkerId) -> Result<()> {
+        self.transact("resume_all", |tx| pause::resume_all(tx, worker))
     }
 
     /// All workers that have not stopped.
@@ -228,7 +234,9 @@ pub struct Orders {
     /// When to kill the remaining commands.
     pub kill_at: Option<Timestamp>,
     /// Its leases on jobs whose cancellation was requested.
-    pub cancelled: Vec<LeaseRef>,
+    pub cancelled: Vec<CancelOrder>,
+    /// Its leases on jobs that are paused.
+    pub paused: Vec<LeaseRef>,
     pub settings: Settings,
     /// When the next schedule is due; any worker may run its jobs.
     pub next_fire: Option<Timestamp>,
@@ -237,6 +245,14 @@ pub struct Orders {
     pub idle: bool,
     /// When the next delivery is due, among the hooks that have none in flight.
     pub next_delivery: Option<Timestamp>,
+}
+
+/// The order to end an attempt whose job was cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CancelOrder {
+    pub lease: LeaseRef,
+    /// The signal to send first.
+    pub signal: Signal,
 }
 
 /// A stop order to all workers of the pools that exist now.

@@ -34,7 +34,7 @@ fn all_verbs(home: &Home) -> Vec<Vec<String>> {
 }
 
 /// Every verb that the help must list.
-const KNOWN: [&str; 61] = [
+const KNOWN: [&str; 63] = [
     "enqueue",
     "run",
     "list",
@@ -46,6 +46,8 @@ const KNOWN: [&str; 61] = [
     "events",
     "status",
     "cancel",
+    "pause",
+    "resume",
     "retry",
     "edit",
     "remove",

@@ -127,7 +127,7 @@ impl Graph {
         let costs = vec![
             ("cancel the root and all its dependents", self.cost(|graph| drop(graph.fixture.cancel("j0")))),
             ("retry all", self.cost(|graph| drop(graph.change(JobVerb::Retry, cancelled)))),
-            ("cancel all", self.cost(|graph| drop(graph.change(JobVerb::Cancel, StateName::Pending)))),
+            ("cancel all", self.cost(|graph| drop(graph.change(JobVerb::CANCEL, StateName::Pending)))),
             ("remove a part", self.cost(Self::remove_newest)),
             ("prune the rest", self.cost(Self::prune)),
         ];
@@ -248,12 +248,12 @@ fn fault_40_a_search_for_dependency_cycles_is_bounded() {
 fn cancelling_every_job_of_a_graph_by_id_reports_each_as_cancelled() {
     let graph = Graph::layers(5, 40);
     let ids: Vec<_> = (0..200).map(|at| job_id(&format!("j{at}"))).collect();
-    let answers = change_ids(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, ACTOR).jobs;
+    let answers = change_ids(graph.fixture.store.as_ref(), JobVerb::CANCEL, &ids, ACTOR).jobs;
     assert_eq!(answers.len(), ids.len());
     for (id, answer) in ids.iter().zip(answers) {
         assert!(answer.is_ok_and(|changed| changed.state == StateName::Cancelled), "{id}");
     }
-    let again = change_ids(graph.fixture.store.as_ref(), JobVerb::Cancel, &ids, ACTOR).jobs;
+    let again = change_ids(graph.fixture.store.as_ref(), JobVerb::CANCEL, &ids, ACTOR).jobs;
     assert!(again.iter().all(Result::is_err), "cancelled jobs are not changed again");
 }
 

@@ -93,7 +93,7 @@ const HOT: [(&str, &str); 43] = [
         "stops USING INTEGER PRIMARY KEY (rowid>?)",
     ),
     ("delete from stops", "stops USING INTEGER PRIMARY KEY (rowid<?)"),
-    ("select id, attempts from jobs", "jobs_by_state (state=?)"),
+    ("select id, attempts, cancel_requested, options from jobs", "jobs_by_state (state=?)"),
     ("select name from queues where paused_at is null", "ready USING PRIMARY KEY (queue_id=?)"),
     ("select name from queues where paused_at is null", "counters USING PRIMARY KEY (queue_id=?"),
     ("select q.name from waiting w", "w USING PRIMARY KEY (due_at<?)"),

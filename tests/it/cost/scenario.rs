@@ -44,7 +44,7 @@ pub(super) fn fill(fixture: &Fixture, count: usize) {
     run(fixture, &worker, count, FAILURE);
     enqueue(fixture, "cancelled", count, |job| job);
     let ids: Vec<_> = (0..count).map(|at| job_id(&format!("cancelled-{at}"))).collect();
-    fixture.change_all(JobVerb::Cancel, &ids);
+    fixture.change_all(JobVerb::CANCEL, &ids);
     enqueue(fixture, "scheduled", count, |job| job.delay_secs(86_400).priority(9).tags(&["later"]));
     enqueue(fixture, "blocked", count, |job| job.after(&["scheduled-0"]).tags(&["waits"]));
     enqueue(fixture, "held", count, |job| job.queue("held").priority(5));
@@ -169,8 +169,11 @@ fn work(fixture: &Fixture) {
     assert_eq!(leases.len(), 8, "enough jobs are ready");
     fixture.workers();
     fixture.store.record(&leases[0].job).expect("a running job");
-    fixture.change_all(JobVerb::Cancel, &[leases[7].job.clone()]);
+    fixture.change_all(JobVerb::CANCEL, &[leases[7].job.clone()]);
+    fixture.change_all(JobVerb::Pause, &[leases[6].job.clone()]);
+    list(fixture, &JobFilter::in_phase(Phase::Paused), None);
     fixture.orders(&worker);
+    fixture.store.resume_all(&worker).expect("the paused job continues");
     fixture.store.extend(&worker, &leases).expect("a heartbeat");
     let with_output =
         Settlement { output: Some(b"hello".to_vec()), ..settlement(&leases[0], Outcome::Success) };

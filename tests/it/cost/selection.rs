@@ -32,12 +32,12 @@ fn filled_store(count: usize) -> (Fixture, tempfile::TempDir) {
     };
     fixture.enqueue_all((0..count).map(new_job));
     let cancelled: Vec<_> = (0..count).filter(|at| at % 4 < 2).map(|at| job_id(&format!("j{at}"))).collect();
-    fixture.change_all(JobVerb::Cancel, &cancelled);
+    fixture.change_all(JobVerb::CANCEL, &cancelled);
     (fixture, folder)
 }
 
 fn filters(fixture: &Fixture) -> Vec<(&'static str, JobFilter)> {
-    let any = JobFilter { phases: default_phases(JobVerb::Cancel), ..JobFilter::default() };
+    let any = JobFilter { phases: default_phases(JobVerb::CANCEL), ..JobFilter::default() };
     let command = Some("kind".parse().expect("a pattern"));
     let queue = Some(queue_name("kind"));
     let changed_before = Some(fixture.now());

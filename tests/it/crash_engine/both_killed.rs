@@ -4,6 +4,7 @@ use domain::job::life::StateName;
 
 use super::harness::CrashHome;
 use super::processes::wait;
+use super::worker_killed::{homes_with_and_without_groups, pause};
 
 /// Each can be recognised by one thing only: the environment, the lock, or the session.
 const ESCAPES: &str = "escape by_cookie setsid bash unlock.sh; escape by_lock setsid env -i PATH=$PATH;
@@ -39,6 +40,23 @@ fn fault_24_the_next_pool_does_so_if_no_other_is_running() {
     crash_home.recovers("a", || _ = crash_home.pool());
     crash_home.finish();
     assert_eq!(crash_home.story("a"), "completed: lost success");
+}
+
+#[test]
+fn fault_24_a_paused_job_runs_again_after_worker_and_supervisor_were_killed() {
+    for crash_home in homes_with_and_without_groups() {
+        crash_home.job("a", "first && { escape child env; escape daemon setsid; hang; }");
+        let pool = crash_home.pool();
+        crash_home.runs("a", 1, &["child", "daemon"]);
+        pause(&crash_home, "a");
+        crash_home.kill_pool(pool);
+        wait("no worker is alive", || crash_home.workers().is_empty());
+        assert!(crash_home.has_shell("a", 1), "no process is there that could kill it");
+        crash_home.recovers("a", || _ = crash_home.pool());
+        assert!(!crash_home.has_shell("a", 1));
+        crash_home.finish();
+        assert_eq!(crash_home.story("a"), "completed: lost success");
+    }
 }
 
 #[test]

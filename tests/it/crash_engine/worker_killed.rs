@@ -3,7 +3,9 @@
 use rustix::process::Signal;
 
 use super::harness::CrashHome;
+use super::ledger::LineKind;
 use super::processes::{kill, kill_all, wait};
+use crate::engine::workers::pause::is_stopped;
 
 /// Ways to escape from a shell, and the names of the processes that did.
 const ESCAPES: &str = "escape child env; escape daemon setsid; escape bare setsid env -i PATH=$PATH;
@@ -78,6 +80,38 @@ fn fault_23_a_pool_recovers_when_all_its_workers_die_at_once() {
         crash_home.ids().iter().map(|id| crash_home.story(id)).collect::<Vec<_>>(),
         ["completed: lost success"; 3]
     );
+}
+
+/// A home whose pools stop paused jobs in their control groups, and one where they stop them with signals.
+pub(crate) fn homes_with_and_without_groups() -> Vec<CrashHome> {
+    let mut homes = vec![CrashHome::new()];
+    // In released builds no guard can be switched off.
+    if cfg!(debug_assertions) {
+        homes.push(CrashHome::new().under(vec![("QUEUECTL_WITHOUT".to_owned(), "containment".into())]));
+    }
+    homes
+}
+
+/// Pauses the first attempt of a job, and waits until its shell is stopped.
+pub(crate) fn pause(crash_home: &CrashHome, id: &str) {
+    let ledger = crash_home.ledger();
+    let start = ledger.iter().find(|line| line.kind == LineKind::Start && line.job == id);
+    let shell = start.expect("it has started").who.parse().expect("a pid");
+    crash_home.run(&["-q", "pause", id]).ok();
+    wait("its shell is stopped", || is_stopped(&crash_home.home, shell));
+}
+
+#[test]
+fn fault_23_a_paused_job_runs_again_when_its_worker_is_killed() {
+    for crash_home in homes_with_and_without_groups() {
+        crash_home.job("a", "first && { escape child env; escape daemon setsid; hang; }");
+        let pool = crash_home.pool();
+        crash_home.runs("a", 1, &["child", "daemon"]);
+        pause(&crash_home, "a");
+        crash_home.recovers("a", || kill(crash_home.worker_of(pool), Signal::KILL));
+        crash_home.finish();
+        assert_eq!(crash_home.story("a"), "completed: lost success");
+    }
 }
 
 #[test]

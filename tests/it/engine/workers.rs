@@ -4,6 +4,7 @@ pub(crate) mod crowd;
 pub(crate) mod deleted_home;
 pub(crate) mod journal;
 pub(crate) mod orders;
+pub(crate) mod pause;
 #[cfg(debug_assertions)] // No library can step in if the program is linked statically.
 pub(crate) mod promptness;
 pub(crate) mod queue_limits;

@@ -181,7 +181,15 @@ impl Fixture {
     }
 
     pub fn cancel(&self, id: &str) -> Change {
-        one(self.change_all(JobVerb::Cancel, &[job_id(id)]))
+        one(self.change_all(JobVerb::CANCEL, &[job_id(id)]))
+    }
+
+    pub fn pause_job(&self, id: &str) -> Change {
+        one(self.change_all(JobVerb::Pause, &[job_id(id)]))
+    }
+
+    pub fn resume_job(&self, id: &str) -> Change {
+        one(self.change_all(JobVerb::Resume, &[job_id(id)]))
     }
 
     pub fn retry(&self, id: &str) -> Change {
@@ -332,6 +340,11 @@ impl Fixture {
 
     pub fn orders(&self, worker: &WorkerId) -> Orders {
         self.store.orders(worker).expect("orders")
+    }
+
+    /// The leases that this worker has to cancel.
+    pub fn cancelled(&self, worker: &WorkerId) -> Vec<LeaseRef> {
+        self.orders(worker).cancelled.into_iter().map(|order| order.lease).collect()
     }
 
     // Settings and queues

@@ -9,6 +9,7 @@ pub(crate) mod exchange;
 pub(crate) mod fencing;
 pub(crate) mod graph;
 pub(crate) mod list;
+pub(crate) mod pause;
 pub(crate) mod reap;
 pub(crate) mod remove;
 pub(crate) mod retry;

@@ -103,6 +103,8 @@ fn apply_step(fixture: &Fixture, model: &Model, step: &Step) {
         Step::Cancel(_) => change(&model.expected, |name| fixture.cancel(name)),
         Step::Retry(_) => change(&model.expected, |name| fixture.retry(name)),
         Step::Remove(_) => change(&model.expected, |name| fixture.remove(name)),
+        Step::PauseJob(_) => change(&model.expected, |name| fixture.pause_job(name)),
+        Step::ResumeJob(_) => change(&model.expected, |name| fixture.resume_job(name)),
         Step::Enqueue(_) => enqueue(fixture, &model.expected),
         Step::Exchange { .. } | Step::LateSettle { .. } | Step::Extend { .. } | Step::Reap { .. } => {
             work(fixture, model);
@@ -325,8 +327,12 @@ fn assert_same_workers(fixture: &Fixture, model: &Model) {
         let orders = fixture.orders(&id);
         let cancelled = memory.held_by(worker).filter(|(_, lease)| lease.cancel);
         let cancelled: Vec<&str> = cancelled.map(|(job, _)| job.request.name.as_str()).collect();
-        let ordered: Vec<&str> = orders.cancelled.iter().map(|lease| lease.job.as_str()).collect();
+        let ordered: Vec<&str> = orders.cancelled.iter().map(|order| order.lease.job.as_str()).collect();
         assert_eq!(ordered, cancelled, "the jobs that {id} must cancel");
+        let paused = memory.held_by(worker).filter(|(_, lease)| lease.paused);
+        let paused: Vec<&str> = paused.map(|(job, _)| job.request.name.as_str()).collect();
+        let ordered: Vec<&str> = orders.paused.iter().map(|lease| lease.job.as_str()).collect();
+        assert_eq!(ordered, paused, "the jobs that {id} must keep stopped");
         assert_eq!(orders.idle, memory.is_idle(worker), "whether {id} is idle");
     }
 }

@@ -37,6 +37,7 @@ fn a_new_worker_has_no_orders(fixture: &Fixture) {
         drain: false,
         kill_at: None,
         cancelled: Vec::new(),
+        paused: Vec::new(),
         settings: domain::settings::Settings::default(),
         next_fire: None,
         idle: true,
@@ -69,9 +70,9 @@ fn orders_list_the_cancelled_jobs_of_the_worker(fixture: &Fixture) {
     for id in ["c", "a", "d"] {
         fixture.cancel(id);
     }
-    assert_eq!(fixture.orders(&worker).cancelled, [leases[0].clone(), leases[2].clone()]);
+    assert_eq!(fixture.cancelled(&worker), [leases[0].clone(), leases[2].clone()]);
     fixture.settle(&worker, &leases[0], Outcome::Cancelled);
-    assert_eq!(fixture.orders(&worker).cancelled, [leases[2].clone()]);
+    assert_eq!(fixture.cancelled(&worker), [leases[2].clone()]);
 }
 
 fn a_worker_is_idle_when_no_work_is_left(fixture: &Fixture) {

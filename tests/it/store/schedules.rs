@@ -320,7 +320,7 @@ fn with_replace_a_newer_run_cancels_a_running_one_and_waits_for_its_end(fixture:
     let lease = fixture.lease(&worker);
     let new = next_run(fixture);
     assert_eq!(
-        fixture.orders(&worker).cancelled,
+        fixture.cancelled(&worker),
         std::slice::from_ref(&lease),
         "the worker of the old run must cancel it"
     );

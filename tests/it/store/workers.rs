@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
+use domain::values::signal::Signal;
 use store::{LeaseRef, LeaseStatus, NewWorker, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
 use sys::host::{FileId, HostKey, Origin};
 
@@ -145,7 +146,7 @@ fn lease_statuses_follow_the_order_of_the_leases(fixture: &Fixture) {
     let leases = [c.clone(), b.clone(), unknown, a.clone()];
     assert_eq!(
         fixture.store.extend(&worker, &leases).expect("extend"),
-        [LeaseStatus::Lost, LeaseStatus::CancelRequested, LeaseStatus::Lost, LeaseStatus::Held]
+        [LeaseStatus::Lost, LeaseStatus::CancelRequested(Signal::TERM), LeaseStatus::Lost, LeaseStatus::Held]
     );
 }
 

@@ -7,6 +7,7 @@ use domain::job::OnDependencyFailure;
 use domain::job::life::StateName;
 use domain::job::priority;
 use domain::schedule::{OnMissed, OnOverlap};
+use domain::values::signal::USUAL;
 use ops::jobs::columns;
 use ops::jobs::list::Sort;
 use store::Phase;
@@ -76,6 +77,7 @@ pub(crate) fn subject(verb: &str, argument: &Arg) -> Subject {
         "WORKER" => Subject::Stored(Stored::Worker),
         "CAUSE" => Subject::Stored(Stored::Cause),
         "STATE" => Subject::Words(phases()),
+        "SIGNAL" => words(USUAL),
         "FILE" | "PATH" => Subject::Shell(ShellWord::File),
         "DIR" => Subject::Shell(ShellWord::Folder),
         "COMMAND" => Subject::Shell(ShellWord::Command),
@@ -95,6 +97,7 @@ pub(crate) fn subject(verb: &str, argument: &Arg) -> Subject {
 fn states(verb: &str) -> &'static [StateName] {
     match verb {
         "cancel" | "wait" => UNFINISHED,
+        "pause" | "resume" => &[StateName::Processing],
         "retry" => RETRIED,
         "remove" | "edit" => NOT_RUNNING,
         _ if verb.starts_with("dlq") => &[StateName::Dead],
@@ -142,6 +145,7 @@ fn phases() -> Vec<Candidate> {
         Phase::Ready => "could run now",
         Phase::Scheduled => "waiting for its start time",
         Phase::Blocked => "waiting for another job",
+        Phase::Paused => "running, but stopped for a while",
     };
     Phase::ALL.map(|phase| Candidate::new(phase.name(), about(phase))).into()
 }

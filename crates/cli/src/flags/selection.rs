@@ -19,7 +19,7 @@ use store::{JobFilter, Phase};
 #[command(next_help_heading = "Selection")]
 pub(crate) struct JobFilterArgs {
     /// Jobs in this state (separate several with commas): pending, processing, completed, failed, dead, cancelled; also
-    /// ready, scheduled, blocked; running, done and queued for processing, completed and pending
+    /// ready, scheduled, blocked, paused; running, done and queued for processing, completed and pending
     #[arg(short, long, value_name = "STATE", value_delimiter = ',')]
     state: Vec<String>,
     #[command(flatten)]

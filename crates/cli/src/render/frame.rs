@@ -125,7 +125,11 @@ fn running_lines(view: &Snapshot, clock: &Clock, width: usize) -> Vec<String> {
         table.row(vec![
             job.handle().into(),
             lease.worker.as_str().into(),
-            clock.elapsed(lease.started_at).into(),
+            match lease.paused_at {
+                Some(_) => format!("{} (paused)", clock.elapsed(lease.started_at)),
+                None => clock.elapsed(lease.started_at),
+            }
+            .into(),
             Cell::command(job.label()),
         ]);
     }
@@ -201,7 +205,7 @@ mod tests {
 
     fn running(id: &str, seconds: i64, command: &str) -> Job {
         let worker = "w1".parse().expect("an id");
-        let lease = Lease { worker, started_at: ago(seconds), until: ago(-30), cancel_requested: None };
+        let lease = Lease::new(worker, ago(seconds), ago(-30));
         job(id, command, State::Processing(lease))
     }
 

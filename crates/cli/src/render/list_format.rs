@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::table::{Cell, Table, chosen};
-use super::text::{printable, rough, state_style, when};
+use super::text::{printable, rough, state_style, state_text, when};
 use crate::context::{Context, write_json_line};
 use crate::failure::{Exit, Failure};
 use domain::job::json::{FIELDS, JobField};
@@ -178,7 +178,7 @@ impl Overview {
             job.number.to_string().into(),
             // On a terminal, the number of a generated id takes less room.
             Cell::command(if self.is_terminal && job.id.is_generated() { "" } else { job.id.as_str() }),
-            Cell::styled(state.name(), state_style(state)),
+            Cell::styled(&state_text(&job.life.state), state_style(state)),
             job.queue.as_str().into(),
             job.priority.to_string().into(),
             format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1).into(),

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
 use domain::job::Job;
-use domain::job::life::{State, StateName};
+use domain::job::life::{Lease, State, StateName};
 pub(crate) use domain::text::hostile::{printable, printable_lines};
 use domain::values::clock::Clock;
 pub(crate) use domain::values::size::rough_size;
@@ -34,6 +34,9 @@ pub(crate) fn when(job: &Job, clock: &Clock) -> String {
         State::Pending { blocked_by: 0 } if due_at > now => clock.until(due_at),
         State::Pending { blocked_by: 0 } => clock.ago(job.created_at),
         State::Pending { blocked_by } => format!("waits for {}", jobs(u64::from(*blocked_by))),
+        State::Processing(Lease { paused_at: Some(since), .. }) => {
+            format!("paused since {}", clock.time(*since))
+        }
         State::Processing(lease) => format!("for {}", clock.elapsed(lease.started_at)),
         State::Failed if due_at > now => format!("retry in {}", clock.left(due_at)),
         State::Failed => "retry due".to_owned(),
@@ -41,6 +44,12 @@ pub(crate) fn when(job: &Job, clock: &Clock) -> String {
         | State::Dead { finished_at, .. }
         | State::Cancelled { finished_at, .. } => clock.ago(*finished_at),
     }
+}
+
+/// `processing (paused)`
+pub(crate) fn state_text(state: &State) -> String {
+    let paused = if state.paused_at().is_some() { " (paused)" } else { "" };
+    format!("{}{paused}", state.name().name())
 }
 
 /// Green is good, red needs attention, yellow will be retried.

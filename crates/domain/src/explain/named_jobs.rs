@@ -37,6 +37,7 @@ pub struct BusySlot {
     /// How people name the job.
     pub handle: String,
     pub since: Timestamp,
+    pub is_paused: bool,
 }
 
 /// `both slots are busy: 41 for 12s, 42 for 3s`; the jobs are the ones that run longest.
@@ -47,8 +48,11 @@ pub(super) fn all_busy(slots: u64, jobs: &[BusySlot], now: Timestamp) -> String 
         slots => format!("all {slots} slots are busy"),
     };
     let named = jobs.iter().take(MAX_BUSY_NAMED);
-    let mut parts: Vec<String> =
-        named.map(|job| format!("{} for {}", job.handle, rough_span(now.since(job.since)))).collect();
+    let describe = |job: &BusySlot| {
+        let paused = if job.is_paused { " (paused)" } else { "" };
+        format!("{} for {}{paused}", job.handle, rough_span(now.since(job.since)))
+    };
+    let mut parts: Vec<String> = named.map(describe).collect();
     if jobs.len() > MAX_BUSY_NAMED {
         parts.push(format!("and {} more", jobs.len() - MAX_BUSY_NAMED));
     }
@@ -65,7 +69,8 @@ mod tests {
 
     fn busy(number: u64) -> BusySlot {
         let id = format!("job{number}").parse().expect("valid id");
-        BusySlot { id, handle: number.to_string(), since: NOW.saturating_sub(Duration::from_secs(number)) }
+        let since = NOW.saturating_sub(Duration::from_secs(number));
+        BusySlot { id, handle: number.to_string(), since, is_paused: number == 43 }
     }
 
     #[test]
@@ -73,6 +78,7 @@ mod tests {
         assert_eq!(all_busy(1, &[], NOW), "the only slot is busy");
         assert_eq!(all_busy(1, &[busy(7)], NOW), "the only slot is busy: 7 for 7s");
         assert_eq!(all_busy(2, &[busy(41), busy(42)], NOW), "both slots are busy: 41 for 41s, 42 for 42s");
+        assert_eq!(all_busy(1, &[busy(43)], NOW), "the only slot is busy: 43 for 43s (paused)");
         let many: Vec<BusySlot> = (1..=5).map(busy).collect();
         let message = "all 5 slots are busy: 1 for 1s, 2 for 2s, 3 for 3s, and 2 more";
         assert_eq!(all_busy(5, &many, NOW), message);

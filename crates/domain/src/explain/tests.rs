@@ -78,12 +78,8 @@ fn codes(facts: &Facts) -> Vec<&'static str> {
 
 #[test]
 fn each_reason_is_reported_alone_and_together_with_others() {
-    let lease = Lease {
-        worker: "w".parse().expect("valid name"),
-        started_at: NOW,
-        until: NOW,
-        cancel_requested: Some(CancelReason::User),
-    };
+    let running = Lease::new("w".parse().expect("valid name"), NOW, NOW);
+    let lease = Lease { cancel_requested: Some(CancelReason::User), ..running };
     let cases: Vec<(&[&str], Facts)> = vec![
         (&["ready"], facts()),
         (&["scheduled"], with(|facts| facts.job.life.run_at = Some(later(9)))),

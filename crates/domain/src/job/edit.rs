@@ -257,12 +257,7 @@ mod tests {
     }
 
     fn states() -> [State; 7] {
-        let lease = Lease {
-            worker: "w".parse().expect("valid name"),
-            started_at: NOW,
-            until: NOW,
-            cancel_requested: None,
-        };
+        let lease = Lease::new("w".parse().expect("valid name"), NOW, NOW);
         [
             State::Pending { blocked_by: 0 },
             State::Pending { blocked_by: 2 },

@@ -13,7 +13,7 @@ use crate::values::name::JobId;
 pub type JobField = (&'static str, fn(&Job) -> Value);
 
 /// The fields of a job's JSON, in order.
-pub static FIELDS: [JobField; 27] = [
+pub static FIELDS: [JobField; 28] = [
     ("number", |job| job.number.into()),
     ("id", |job| job.id.as_str().into()),
     ("name", |job| job.name().into()),
@@ -39,6 +39,7 @@ pub static FIELDS: [JobField; 27] = [
     ("unique_key", |job| job.unique_key.as_deref().into()),
     ("worker_id", |job| job.life.state.lease().map(|lease| lease.worker.as_str()).into()),
     ("lease_until", |job| text(job.life.state.lease().map(|lease| lease.until))),
+    ("paused_at", |job| text(job.life.state.paused_at())),
     ("exit_code", |job| job.latest.exit_code.into()),
     ("signal", |job| text(job.latest.signal)),
     ("error", |job| job.latest.error.as_deref().into()),

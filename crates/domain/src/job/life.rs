@@ -9,16 +9,22 @@
 //!    └── retry            failed ── claim, when it is due ──▶ processing
 //!
 //!   pending, failed ── cancel ──▶ cancelled     processing ── cancel ──▶ marked; its worker stops it
+//!                                               processing ◀─ pause, resume ─▶ paused; it keeps its lease and its slot
 //! ```
 //!
 //! [`transition`] makes all these decisions. It is pure: stores call it inside a transaction and apply the result with an
 //! update that is guarded by the attempt number.
 
+mod state;
+
 use super::backoff::Backoff;
 use super::outcome::Outcome;
 use super::retry_rules::RetryRules;
 use crate::values::name::WorkerId;
+use crate::values::signal::Signal;
 use crate::values::timestamp::Timestamp;
+
+pub use self::state::{CancelReason, DeadReason, Lease, State, StateName};
 
 /// The part of a job that determines its transitions.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,40 +40,6 @@ pub struct Life {
     /// Attempts since the last `retry` that used up a retry.
     pub failures: u32,
     pub losses: Losses,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum State {
-    /// Waits for its start time, for a free slot, or for `blocked_by` other jobs.
-    Pending {
-        blocked_by: u32,
-    },
-    /// A worker holds the lease.
-    Processing(Lease),
-    Completed {
-        finished_at: Timestamp,
-    },
-    /// Waits for its backoff, then runs again.
-    Failed,
-    /// In the dead-letter queue.
-    Dead {
-        finished_at: Timestamp,
-        reason: DeadReason,
-    },
-    Cancelled {
-        finished_at: Timestamp,
-        reason: CancelReason,
-    },
-}
-
-/// A worker's expiring right to a job.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Lease {
-    pub worker: WorkerId,
-    pub started_at: Timestamp,
-    pub until: Timestamp,
-    /// A cancellation was requested, with its reason: the worker kills the command and settles the attempt.
-    pub cancel_requested: Option<CancelReason>,
 }
 
 /// Consecutive losses within one boot: a reboot of the machine is not the job's fault.
@@ -90,98 +62,10 @@ pub enum LossContext {
 /// loss is not counted.
 pub const NO_BOOT: &str = "";
 
-crate::named_enum! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum DeadReason {
-        RetriesExhausted = "retries_exhausted",
-        CrashLimit = "crash_limit",
-        /// It ended with an exit code that is not retried.
-        NotRetried = "not_retried",
-    }
-}
-
-crate::named_enum! {
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum CancelReason {
-        User = "user",
-        Dependency = "dependency",
-        /// Its schedule replaced it with a newer run.
-        Replaced = "replaced",
-    }
-}
-
-crate::named_enum! {
-    /// The state without its data: for filters, counters and display.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum StateName {
-        Pending = "pending",
-        Processing = "processing",
-        Completed = "completed",
-        Failed = "failed",
-        Dead = "dead",
-        Cancelled = "cancelled",
-    }
-}
-
 impl Losses {
     fn with_one_more(&self, boot: String) -> Option<Self> {
         let count = if self.boot.as_ref() == Some(&boot) { self.count + 1 } else { 1 };
         (boot != NO_BOOT).then_some(Self { count, boot: Some(boot) })
-    }
-}
-
-impl StateName {
-    /// Whether the job stays in this state until a user retries or removes it.
-    pub fn is_finished(self) -> bool {
-        match self {
-            Self::Completed | Self::Dead | Self::Cancelled => true,
-            Self::Pending | Self::Processing | Self::Failed => false,
-        }
-    }
-}
-
-impl State {
-    pub fn name(&self) -> StateName {
-        match self {
-            Self::Pending { .. } => StateName::Pending,
-            Self::Processing(_) => StateName::Processing,
-            Self::Completed { .. } => StateName::Completed,
-            Self::Failed => StateName::Failed,
-            Self::Dead { .. } => StateName::Dead,
-            Self::Cancelled { .. } => StateName::Cancelled,
-        }
-    }
-
-    pub fn finished_at(&self) -> Option<Timestamp> {
-        match self {
-            Self::Completed { finished_at }
-            | Self::Dead { finished_at, .. }
-            | Self::Cancelled { finished_at, .. } => Some(*finished_at),
-            Self::Pending { .. } | Self::Processing(_) | Self::Failed => None,
-        }
-    }
-
-    /// How many unfinished jobs it waits for.
-    pub fn blocked_by(&self) -> u32 {
-        if let Self::Pending { blocked_by } = self { *blocked_by } else { 0 }
-    }
-
-    /// The lease of the worker that runs it.
-    pub fn lease(&self) -> Option<&Lease> {
-        if let Self::Processing(lease) = self { Some(lease) } else { None }
-    }
-
-    pub fn dead_reason(&self) -> Option<DeadReason> {
-        if let Self::Dead { reason, .. } = self { Some(*reason) } else { None }
-    }
-
-    /// The name of the reason why it is dead or cancelled.
-    pub fn reason(&self) -> Option<&'static str> {
-        match self {
-            Self::Dead { reason, .. } => Some(reason.name()),
-            Self::Cancelled { reason, .. } => Some(reason.name()),
-            Self::Pending { .. } | Self::Processing(_) | Self::Completed { .. } | Self::Failed => None,
-        }
     }
 }
 
@@ -195,8 +79,12 @@ pub enum Event {
     /// Its worker, or a reaper on behalf of a dead worker, records how the attempt ended. `boot` is the boot in which it
     /// ran; `loss_context` matters only for a loss.
     Settle { attempt: u32, outcome: Outcome, boot: String, loss_context: LossContext },
-    /// A user cancels it.
-    Cancel,
+    /// A user cancels it. If it runs, its worker sends this signal first, or SIGTERM.
+    Cancel { signal: Option<Signal> },
+    /// A user stops its command for a while.
+    Pause,
+    /// A user, or a worker that has to stop, continues it.
+    Resume,
     /// Its schedule replaces it with a newer run.
     Replace,
     /// A user retries it; `blocked_by` of its dependencies are still unfinished.
@@ -236,6 +124,8 @@ pub enum Refusal {
     Blocked,
     #[error("it is {}", .0.name())]
     WrongState(StateName),
+    #[error("it is being cancelled")]
+    Cancelling,
 }
 
 /// The index in which a job waits for its next attempt.
@@ -307,8 +197,10 @@ pub fn transition(life: &Life, event: Event, policy: &Policy, now: Timestamp) ->
             let losses = life.losses.with_one_more(boot);
             settle(life, attempt, outcome, Loss { losses, loss_context }, policy, now)?
         }
-        Event::Cancel => cancel(life, CancelReason::User, now)?,
-        Event::Replace => cancel(life, CancelReason::Replaced, now)?,
+        Event::Cancel { signal } => cancel(life, CancelReason::User, signal, now)?,
+        Event::Pause => pause(life, now)?,
+        Event::Resume => resume(life)?,
+        Event::Replace => cancel(life, CancelReason::Replaced, None, now)?,
         Event::Retry { blocked_by } => retry(life, blocked_by, now)?,
         Event::DependencyMet => unblock(life, now)?,
         Event::DependencyFailed => cancel_blocked(life, now)?,
@@ -327,7 +219,7 @@ fn claim(life: &Life, worker: WorkerId, until: Timestamp, now: Timestamp) -> Res
     if !life.is_due(now) {
         return Err(Refusal::NotDue);
     }
-    let lease = Lease { worker, started_at: now, until, cancel_requested: None };
+    let lease = Lease::new(worker, now, until);
     Ok(Life { state: State::Processing(lease), attempts: life.attempts + 1, ..life.clone() })
 }
 
@@ -414,19 +306,42 @@ fn lose(life: &Life, loss: Loss, policy: &Policy, now: Timestamp) -> Life {
     }
 }
 
-fn cancel(life: &Life, reason: CancelReason, now: Timestamp) -> Result<Life, Refusal> {
+fn cancel(
+    life: &Life,
+    reason: CancelReason,
+    signal: Option<Signal>,
+    now: Timestamp,
+) -> Result<Life, Refusal> {
     let state = match &life.state {
         State::Pending { .. } | State::Failed => cancelled(reason, now),
         State::Processing(lease) => {
             // Keep the first request's reason.
             let cancel_requested = lease.cancel_requested.or(Some(reason));
-            State::Processing(Lease { cancel_requested, ..lease.clone() })
+            // A later request may send another signal to a command that ignored the first.
+            let cancel_signal = signal.or(lease.cancel_signal);
+            // Its worker continues a paused command, so that the command can handle the signal.
+            State::Processing(Lease { cancel_requested, cancel_signal, paused_at: None, ..lease.clone() })
         }
         State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => {
             return Err(Refusal::WrongState(life.state.name()));
         }
     };
     Ok(with_state(life, state))
+}
+
+/// A job that is paused already stays paused since then.
+fn pause(life: &Life, now: Timestamp) -> Result<Life, Refusal> {
+    let lease = life.state.lease().ok_or(Refusal::WrongState(life.state.name()))?;
+    if lease.cancel_requested.is_some() {
+        return Err(Refusal::Cancelling);
+    }
+    let paused_at = lease.paused_at.or(Some(now));
+    Ok(with_state(life, State::Processing(Lease { paused_at, ..lease.clone() })))
+}
+
+fn resume(life: &Life) -> Result<Life, Refusal> {
+    let lease = life.state.lease().ok_or(Refusal::WrongState(life.state.name()))?;
+    Ok(with_state(life, State::Processing(Lease { paused_at: None, ..lease.clone() })))
 }
 
 fn retry(life: &Life, blocked_by: u32, now: Timestamp) -> Result<Life, Refusal> {

@@ -37,6 +37,23 @@ pub struct JobOptions {
     /// The size of its standard input, which the store keeps apart. 0 if it has none.
     #[serde(skip_serializing_if = "is_default")]
     pub stdin_bytes: u64,
+    /// Details of what users asked of a running attempt. Not set by callers.
+    #[serde(skip_serializing_if = "is_default")]
+    pub requests: AttemptRequests,
+}
+
+/// Requests that concern one attempt. They stay behind when it ends, and mean nothing for the next: attempt numbers are
+/// never used twice, so nothing has to be deleted when an attempt is settled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AttemptRequests {
+    pub attempt: u32,
+    /// The number of the signal that a cancellation sends first.
+    #[serde(skip_serializing_if = "is_default")]
+    pub signal: Option<i32>,
+    /// Since when it has been paused, in milliseconds of UTC.
+    #[serde(skip_serializing_if = "is_default")]
+    pub paused_at: Option<i64>,
 }
 
 impl JobOptions {
@@ -52,6 +69,11 @@ impl JobOptions {
 
     pub fn on_dependency_failure(&self) -> OnDependencyFailure {
         if self.run_on_dependency_failure { OnDependencyFailure::Run } else { OnDependencyFailure::Cancel }
+    }
+
+    /// The requests that concern this attempt.
+    pub fn requests_for(&self, attempt: u32) -> AttemptRequests {
+        if self.requests.attempt == attempt { self.requests } else { AttemptRequests::default() }
     }
 
     pub fn retry(&self) -> RetryRules {
@@ -135,9 +157,12 @@ mod tests {
             no_retry_on: ExitCodes::new([2, 255]).ok(),
             reported: Some(1),
             stdin_bytes: 3,
+            requests: AttemptRequests { attempt: 2, signal: Some(10), paused_at: Some(7) },
         };
-        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255],"reported":1,"stdin_bytes":3}"#;
+        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255],"reported":1,"stdin_bytes":3,"requests":{"attempt":2,"signal":10,"paused_at":7}}"#;
         assert_eq!(options.to_json().as_deref(), Some(stored));
         assert_eq!(JobOptions::from_json(Some(stored)).expect("reads back"), options);
+        assert_eq!(options.requests_for(2).signal, Some(10));
+        assert_eq!(options.requests_for(3), AttemptRequests::default());
     }
 }

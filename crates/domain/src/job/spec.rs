@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use super::backoff::BackoffChoice;
 use super::environment::Environment;
 use super::limits::Limits;
-use super::options::JobOptions;
+use super::options::{AttemptRequests, JobOptions};
 use super::retry_rules::{ExitCodes, RetryRules};
 use super::unique::UniqueFor;
 use super::{Job, NewJob, OnDependencyFailure, Start};
@@ -214,6 +214,7 @@ impl JobSpec {
             no_retry_on,
             reported: None,
             stdin_bytes: 0,
+            requests: AttemptRequests::default(),
         })
     }
 

@@ -81,7 +81,7 @@ mod tests {
 
     fn running() -> Life {
         let worker = "w".parse().expect("a worker id");
-        let lease = Lease { worker, started_at: NOW, until: NOW, cancel_requested: None };
+        let lease = Lease::new(worker, NOW, NOW);
         life(State::Processing(lease), NOW)
     }
 

@@ -4,12 +4,13 @@
 //!   runs ──────────────▶ its shell ends ──▶ orphans are killed ──▶ reaped
 //!     │ timeout, cancel,      ▲
 //!     │ stop, lost lease      │
-//!     └─▶ SIGTERM, SIGCONT ── grace ── SIGKILL
+//!     └─▶ SIGTERM (or the signal of a cancel), SIGCONT ── grace ── SIGKILL
 //! ```
 //!
 //! It is reaped last: until then the kernel cannot reuse its pid, which is also the id of its process group and of its
 //! session.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -21,6 +22,8 @@ use super::capture::Capture;
 use super::command::{Invocation, Plan};
 use super::limits;
 use super::limits::AttemptLimits;
+use super::pause;
+use super::pause::{Deadline, Stopped};
 use super::pipes::Pipes;
 use super::slot_records::Record;
 use crate::orphans::reparented::{OrphanFilter, Orphans, SurvivorPolicy};
@@ -101,6 +104,20 @@ pub(crate) enum Cause {
     LimitExceeded(ExceededLimit),
 }
 
+impl Cause {
+    /// The signal by which the command is first asked to end.
+    fn signal(self) -> Signal {
+        match self {
+            Self::Interrupt(Interrupt::Cancel(signal)) => {
+                Signal::from_named_raw(signal.number()).unwrap_or(Signal::TERM)
+            }
+            Self::Interrupt(Interrupt::Release | Interrupt::ReleaseAtOnce | Interrupt::Lost)
+            | Self::Timeout
+            | Self::LimitExceeded(_) => Signal::TERM,
+        }
+    }
+}
+
 /// How far the termination of a command has come.
 #[derive(Clone, Copy, Debug)]
 struct Termination {
@@ -162,13 +179,15 @@ impl Child {
         supervision: Supervision<'_>,
         capture: &mut Capture,
     ) -> (Option<Cause>, io::Result<ChildExit>) {
-        SupervisedChild { child: self, supervision }.run(capture)
+        SupervisedChild { child: self, supervision, stopped: Cell::new(None) }.run(capture)
     }
 }
 
 struct SupervisedChild<'a> {
     child: Child,
     supervision: Supervision<'a>,
+    /// While it is paused.
+    stopped: Cell<Option<Stopped>>,
 }
 
 impl SupervisedChild<'_> {
@@ -176,7 +195,7 @@ impl SupervisedChild<'_> {
         let termination = self.watch(capture);
         failpoint::hit("attempt.after_exit");
         if let Some(termination) = termination.filter(|termination| !termination.killed) {
-            self.wait_for_orphans(termination.kill_at, capture);
+            self.wait_for_orphans(termination, capture);
         }
         // Processes outside its process group are killed as orphans.
         self.signal(Signal::KILL);
@@ -187,13 +206,15 @@ impl SupervisedChild<'_> {
         self.supervision
             .orphans
             .kill_all(self.supervision.filter, wait, |survivors| self.supervision.report(survivors));
+        // A paused command may have been killed by another process. The next one uses the same group.
+        self.resume();
         self.child.pipes.drain(capture);
         (termination.map(|termination| termination.cause), self.reap())
     }
 
     /// Reads its output until its shell has ended, by itself or because it was terminated.
     fn watch(&self, capture: &mut Capture) -> Option<Termination> {
-        let deadline = self.supervision.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut deadline = Deadline::new(self.supervision.timeout, Instant::now());
         let mut termination: Option<Termination> = None;
         let mut check_at = self.supervision.watching().map(|_| Instant::now() + limits::LIMIT_CHECK_INTERVAL);
         let mut is_given_up = false;
@@ -202,7 +223,7 @@ impl SupervisedChild<'_> {
             if capture.spill_due().is_some_and(|at| at <= now) {
                 capture.spill();
             }
-            if termination.is_none() && deadline.is_some_and(|at| at <= now) {
+            if termination.is_none() && deadline.is_over(now) {
                 termination = Some(self.terminate(Cause::Timeout));
             }
             if check_at.is_some_and(|at| at <= now) {
@@ -215,8 +236,8 @@ impl SupervisedChild<'_> {
             if is_given_up && self.supervision.report.is_none() {
                 return termination;
             }
-            let next_step =
-                termination.map_or(deadline, |termination| Some(termination.next_step(now, is_given_up)));
+            let next_step = termination
+                .map_or(deadline.at(), |termination| Some(termination.next_step(now, is_given_up)));
             let wake_at = next_step.into_iter().chain(capture.spill_due()).chain(check_at).min();
             let timeout = wake_at.map(|at| at.saturating_duration_since(now));
             let others = [self.child.handle.as_fd(), self.supervision.bell.as_fd()];
@@ -232,25 +253,51 @@ impl SupervisedChild<'_> {
                 if let Some(interrupt) = notice.interrupt {
                     termination = Some(self.interrupt(interrupt, termination));
                 }
+                if let Some(pause) = notice.pause.filter(|_| termination.is_none()) {
+                    self.set_paused(pause, &mut deadline);
+                }
             }
         }
     }
 
+    fn set_paused(&self, pause: bool, deadline: &mut Deadline) {
+        if pause {
+            // The whole process group at once, before searching for processes that have left it.
+            if self.supervision.filter.group().is_none() {
+                self.signal(Signal::STOP);
+            }
+            self.stopped.set(Some(pause::stop(self.supervision.filter.group(), || self.roots())));
+            deadline.pause(Instant::now());
+        } else {
+            self.resume();
+            deadline.resume(Instant::now());
+        }
+    }
+
+    /// Continues the command if it is paused.
+    fn resume(&self) {
+        if let Some(stopped) = self.stopped.take() {
+            pause::resume(stopped, self.supervision.filter.group(), || self.roots());
+        }
+    }
+
+    /// Its processes, without those that one of these has started.
+    fn roots(&self) -> Vec<Pid> {
+        let mut roots = self.supervision.orphans.list(self.supervision.filter);
+        roots.push(self.child.pid);
+        roots
+    }
+
     /// Kills the command without grace if it exceeds a limit; an earlier cause remains the cause.
     fn check_limits(&self, termination: Option<Termination>) -> Option<Termination> {
-        let roots = || {
-            let mut roots = self.supervision.orphans.list(self.supervision.filter);
-            roots.push(self.child.pid);
-            roots
-        };
         let limits = self.supervision.watching()?;
-        let Some(exceeded) = limits.exceeded(self.supervision.filter.group(), roots) else {
+        let Some(exceeded) = limits.exceeded(self.supervision.filter.group(), || self.roots()) else {
             return termination;
         };
         // Stop the whole process group at once, before searching for processes that have left it.
         self.signal(Signal::STOP);
         if self.supervision.filter.group.is_none() {
-            limits::stop_and_kill(roots);
+            limits::stop_and_kill(|| self.roots());
         }
         Some(self.kill(termination.map_or(Cause::LimitExceeded(exceeded), |before| before.cause)))
     }
@@ -262,19 +309,34 @@ impl SupervisedChild<'_> {
         match (interrupt, termination) {
             (Interrupt::Lost, _) => self.kill(cause),
             (Interrupt::ReleaseAtOnce, before) => self.kill(before.map_or(cause, |before| before.cause)),
-            (Interrupt::Cancel | Interrupt::Release, Some(before)) => before,
-            (Interrupt::Cancel | Interrupt::Release, None) => self.terminate(cause),
+            (Interrupt::Cancel(_), Some(before)) => self.cancel_again(cause, before),
+            (Interrupt::Release, Some(before)) => before,
+            (Interrupt::Cancel(_) | Interrupt::Release, None) => self.terminate(cause),
         }
     }
 
+    /// A later cancellation may name another signal. The grace is still that of the first.
+    fn cancel_again(&self, cause: Cause, before: Termination) -> Termination {
+        let is_cancelled = matches!(before.cause, Cause::Interrupt(Interrupt::Cancel(_)));
+        if !is_cancelled || before.killed || before.cause.signal() == cause.signal() {
+            return before;
+        }
+        let kill_at = before.kill_at.min(self.terminate(cause).kill_at);
+        Termination { cause, kill_at, killed: false }
+    }
+
     fn terminate(&self, cause: Cause) -> Termination {
-        self.signal(Signal::TERM);
-        // A stopped process does not handle SIGTERM before SIGCONT.
+        self.signal(cause.signal());
+        // A stopped process does not handle the signal before SIGCONT.
         self.signal(Signal::CONT);
+        self.resume();
         let now = Instant::now();
         Termination {
             cause,
-            kill_at: now.checked_add(self.supervision.kill_grace).unwrap_or(now),
+            kill_at: match cause.signal() {
+                Signal::KILL => now,
+                _ => now.checked_add(self.supervision.kill_grace).unwrap_or(now),
+            },
             killed: false,
         }
     }
@@ -317,12 +379,13 @@ impl SupervisedChild<'_> {
         is_one
     }
 
-    /// The shell has ended, but its descendants may still be cleaning up after SIGTERM. Daemons, which left its group,
-    /// get the SIGTERM only now, as they have become children of this worker.
-    fn wait_for_orphans(&self, until: Instant, capture: &mut Capture) {
+    /// The shell has ended, but its descendants may still be cleaning up after the signal. Daemons, which left its group,
+    /// get it only now, as they have become children of this worker.
+    fn wait_for_orphans(&self, termination: Termination, capture: &mut Capture) {
         let mut signalled = HashSet::new();
-        while Instant::now() < until
-            && self.supervision.orphans.terminate(self.supervision.filter, &mut signalled)
+        let signal = termination.cause.signal();
+        while Instant::now() < termination.kill_at
+            && self.supervision.orphans.signal(self.supervision.filter, signal, &mut signalled)
         {
             let ([was_rung], _) =
                 self.child.pipes.wait([self.supervision.bell.as_fd()], Some(ORPHAN_POLL_INTERVAL), capture);

@@ -115,6 +115,14 @@ impl AttemptLimits {
 /// Kills all processes of a command that has no group, however quickly it forks: a stopped process starts nothing, and
 /// the next round finds what it had started before.
 pub(crate) fn stop_and_kill(roots: impl Fn() -> Vec<Pid>) {
+    stop(&roots);
+    for member in tree::of(&roots()) {
+        member.signal(Signal::KILL);
+    }
+}
+
+/// Stops these processes and all their descendants.
+pub(crate) fn stop(roots: impl Fn() -> Vec<Pid>) {
     let mut stopped: HashSet<(Pid, u64)> = HashSet::new();
     for _ in 0..MAX_STOP_ROUNDS {
         let mut members = tree::of(&roots());
@@ -125,9 +133,6 @@ pub(crate) fn stop_and_kill(roots: impl Fn() -> Vec<Pid>) {
         for member in &members {
             member.signal(Signal::STOP);
         }
-    }
-    for member in tree::of(&roots()) {
-        member.signal(Signal::KILL);
     }
 }
 

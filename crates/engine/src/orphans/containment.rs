@@ -74,7 +74,7 @@ impl<'a> SlotGroup<'a> {
     pub(crate) fn prepare(&mut self, bounds: Bounds) -> io::Result<()> {
         // An attempt with limits needs a new one, because the kernel counts what earlier attempts used.
         let is_limited = self.is_limited || bounds != Bounds::default();
-        if is_limited || self.group.as_ref().is_none_or(Group::was_killed) {
+        if is_limited || self.group.as_ref().is_none_or(|group| group.was_killed() || group.is_frozen()) {
             self.renew(bounds)?;
         }
         Ok(())

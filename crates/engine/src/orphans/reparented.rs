@@ -93,15 +93,20 @@ impl Orphans {
         self.lock().living_of(filter)
     }
 
-    /// Sends SIGTERM to every orphan of this attempt that has not had it yet; those in the leader's group have. Returns
+    /// Sends a signal to every orphan of this attempt that has not had it yet; those in the leader's group have. Returns
     /// `false` if none is left.
-    pub(crate) fn terminate(&self, filter: OrphanFilter<'_>, signalled: &mut HashSet<Pid>) -> bool {
+    pub(crate) fn signal(
+        &self,
+        filter: OrphanFilter<'_>,
+        signal: Signal,
+        signalled: &mut HashSet<Pid>,
+    ) -> bool {
         let mut state = self.lock();
         let living = state.living_of(filter);
         for pid in &living {
             if signalled.insert(*pid) && getpgid(Some(*pid)) != Ok(filter.leader) {
-                let _ = kill_process(*pid, Signal::TERM);
-                // A stopped process does not handle SIGTERM before SIGCONT.
+                let _ = kill_process(*pid, signal);
+                // A stopped process does not handle the signal before SIGCONT.
                 let _ = kill_process(*pid, Signal::CONT);
             }
         }

@@ -13,14 +13,15 @@ use std::time::{Duration, Instant};
 pub(crate) use self::bell::{EventBell, SlotBell};
 use crate::attempt::{FinishedAttempt, Rules};
 use crate::orphans::survivor::Survivor;
+use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 use store::{Claim, LeaseRef, ServedJobs, UnkillableProcess};
 
 /// Why an attempt is ended early, in ascending order of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Interrupt {
-    /// The job was cancelled.
-    Cancel,
+    /// The job was cancelled: its command first gets this signal.
+    Cancel(Signal),
     /// A shutdown releases it after `kill_grace`.
     Release,
     /// A shutdown releases it without any grace.
@@ -76,6 +77,8 @@ struct State {
     is_closed: bool,
     /// Jobs with a reader whose claims have not arrived yet: a reader may see a claim before this worker does.
     watched: VecDeque<u64>,
+    /// The leases of paused jobs.
+    paused: Vec<LeaseRef>,
 }
 
 #[derive(Debug)]
@@ -182,6 +185,7 @@ impl Dispatcher {
             unkillable: Vec::new(),
             is_closed: false,
             watched: VecDeque::new(),
+            paused: Vec::new(),
         };
         Ok(Self { state: Mutex::new(state), changed: Condvar::new(), bell: EventBell::new()? })
     }
@@ -218,6 +222,9 @@ impl Dispatcher {
                 state.slots[slot].bell.reset();
                 if is_watched {
                     state.slots[slot].bell.ring_for_reader();
+                }
+                if state.paused.contains(&claim.lease) {
+                    state.slots[slot].bell.ring_to_pause(true);
                 }
                 state.slots[slot].number = claim.number;
                 state.slots[slot].running = Some(claim.lease.clone());
@@ -362,18 +369,35 @@ impl Dispatcher {
         waiting.chain(running).chain(finished.map(|settlement| &settlement.lease)).cloned().collect()
     }
 
-    /// Ends these attempts; returns the claims that no slot has taken yet. Both under one lock: a slot that ends one of
-    /// these attempts must not take another of them.
-    pub(crate) fn interrupt(&self, leases: &[LeaseRef], why: Interrupt) -> Vec<Claim> {
+    /// Ends the attempts for which `why` gives a reason; returns the claims among them that no slot has taken yet. Both
+    /// under one lock: a slot that ends one of these attempts must not take another of them.
+    pub(crate) fn interrupt(&self, why: impl Fn(&LeaseRef) -> Option<Interrupt>) -> Vec<Claim> {
         let mut state = self.lock();
-        let is_listed = |lease: &LeaseRef| leases.contains(lease);
-        for slot in state.slots.iter().filter(|slot| slot.running.as_ref().is_some_and(is_listed)) {
-            slot.bell.ring(why);
+        for slot in &state.slots {
+            if let Some(why) = slot.running.as_ref().and_then(&why) {
+                slot.bell.ring(why);
+            }
         }
         let (interrupted, others) =
-            state.claims.drain(..).partition(|queued: &QueuedClaim| is_listed(&queued.claim.lease));
+            state.claims.drain(..).partition(|queued: &QueuedClaim| why(&queued.claim.lease).is_some());
         state.claims = others;
         VecDeque::into_iter(interrupted).map(|queued| queued.claim).collect()
+    }
+
+    /// Pauses the attempts with these leases, and continues all others.
+    pub(crate) fn set_paused(&self, paused: &[LeaseRef]) {
+        let mut state = self.lock();
+        if state.paused == paused {
+            return;
+        }
+        let before = std::mem::replace(&mut state.paused, paused.to_vec());
+        for slot in &state.slots {
+            let Some(lease) = &slot.running else { continue };
+            let is_paused = paused.contains(lease);
+            if before.contains(lease) != is_paused {
+                slot.bell.ring_to_pause(is_paused);
+            }
+        }
     }
 
     /// Notes that readers follow the output of these jobs.

@@ -18,7 +18,7 @@ use crate::duties::scheduler;
 use crate::error::EngineError;
 use crate::journal::chain;
 use domain::settings::Settings;
-use store::{Orders, ServedJobs, StoreError, WorkerState};
+use store::{LeaseRef, Orders, ServedJobs, StoreError, WorkerState};
 use sys::bell;
 use sys::guards;
 use sys::guards::Guard;
@@ -177,7 +177,9 @@ impl Worker<'_> {
             self.journal.error(&error);
         }
         let orders = self.take_orders()?;
+        let paused = orders.paused.clone();
         self.apply_orders(orders);
+        self.apply_pauses(&paused)?;
         self.publish_slots()?;
         let store = self.store.as_ref();
         self.reaper.run_once(store, Some(&self.plan.id), &self.settings, &self.journal)?;
@@ -217,6 +219,16 @@ impl Worker<'_> {
         if self.plan.until_idle && self.phase == Phase::Working {
             self.end_after_idle_time(orders.idle);
         }
+    }
+
+    /// A worker that stops waits for its attempts to end, which paused ones never do, so it continues them.
+    fn apply_pauses(&self, paused: &[LeaseRef]) -> Result<(), StoreError> {
+        let stops = self.phase != Phase::Working;
+        self.dispatcher.set_paused(if stops { &[] } else { paused });
+        if stops && !paused.is_empty() {
+            self.store.resume_all(&self.plan.id)?;
+        }
+        Ok(())
     }
 
     fn apply_settings(&mut self, settings: Settings) {

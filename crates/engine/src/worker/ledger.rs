@@ -16,7 +16,7 @@ use crate::attempt::{AttemptContext, FinishedAttempt};
 use crate::journal::{Journal, chain};
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
-use store::{Claim, Exchange, ExchangeResult, LeaseRef, LeaseStatus, Settlement, Store, StoreError};
+use store::{CancelOrder, Claim, Exchange, ExchangeResult, LeaseStatus, Settlement, Store, StoreError};
 use sys::failpoint;
 
 #[derive(Debug)]
@@ -192,18 +192,21 @@ impl Ledger {
         for (lease, status) in leases.into_iter().zip(statuses) {
             match status {
                 LeaseStatus::Held => {}
-                LeaseStatus::CancelRequested => cancelled.push(lease),
+                LeaseStatus::CancelRequested(signal) => cancelled.push(CancelOrder { lease, signal }),
                 LeaseStatus::Lost => lost.push(lease),
             }
         }
-        self.dispatcher.interrupt(&lost, Interrupt::Lost);
+        self.dispatcher.interrupt(|lease| lost.contains(lease).then_some(Interrupt::Lost));
         self.cancel(&cancelled);
         Ok(())
     }
 
     /// Ends these attempts, and releases those that were never started.
-    pub(crate) fn cancel(&mut self, leases: &[LeaseRef]) {
-        let unstarted = self.dispatcher.interrupt(leases, Interrupt::Cancel);
+    pub(crate) fn cancel(&mut self, orders: &[CancelOrder]) {
+        let unstarted = self.dispatcher.interrupt(|lease| {
+            let order = orders.iter().find(|order| order.lease == *lease)?;
+            Some(Interrupt::Cancel(order.signal))
+        });
         self.settle_unstarted(unstarted);
     }
 

@@ -159,7 +159,7 @@ impl Tally {
             let mut portion = store.change(verb, targets, by)?;
             at += portion.changes.len();
             self.add(verb, targets, &mut portion);
-            if !self.marked.is_empty() {
+            if verb.is_order() && portion.changes.contains(&Change::Done(StateName::Processing)) {
                 store.announce(Notice::Orders)?;
             }
             each(portion);
@@ -183,7 +183,9 @@ impl Tally {
                     self.skipped += 1;
                     continue;
                 }
-                (Change::Done(StateName::Processing), _) => self.marked.push(targets.id(at).clone()),
+                (Change::Done(StateName::Processing), _) if verb.is_cancel() => {
+                    self.marked.push(targets.id(at).clone());
+                }
                 (Change::Done(_), Targets::Selected(jobs)) if verb == Verb::Remove => {
                     self.removed.insert(jobs[at].number);
                 }
@@ -280,6 +282,9 @@ pub fn changeable(verb: Verb) -> impl Iterator<Item = Phase> {
 /// The states that a verb applies to if the caller names none: all that it can change, except that completed jobs are
 /// retried only on request.
 pub fn default_phases(verb: Verb) -> Vec<Phase> {
+    if verb == Verb::Resume {
+        return vec![Phase::Paused];
+    }
     let is_default =
         |state: &StateName| verb.applies_to(*state) && (verb, *state) != (Verb::Retry, StateName::Completed);
     StateName::ALL.into_iter().filter(is_default).map(Phase::State).collect()
@@ -291,7 +296,7 @@ mod tests {
 
     #[test]
     fn default_phases_can_be_changed() {
-        for verb in Verb::ALL {
+        for verb in [Verb::CANCEL, Verb::Pause, Verb::Resume, Verb::Retry, Verb::Remove] {
             let phases = default_phases(verb);
             assert!(!phases.is_empty());
             assert!(

@@ -54,6 +54,7 @@ fn busy_slots(store: &dyn Store, job: &Job, workers: &[Worker]) -> Result<Vec<Bu
             id: job.id.clone(),
             handle: job.handle(),
             since: lease.started_at,
+            is_paused: lease.paused_at.is_some(),
         }));
     }
     slots.sort_by_key(|slot| slot.since);

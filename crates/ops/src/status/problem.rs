@@ -34,6 +34,22 @@ impl Problem {
         Self::new("queue_paused", format!("queue {queue} was paused by {by}{reason}, {jobs}; {advice}"))
     }
 
+    pub(super) fn job_paused(job: &str, since: &str) -> Self {
+        let advice = format!("resume it with `queuectl resume {job}`");
+        Self::new(
+            "job_paused",
+            format!("job {job} has been paused since {since} and keeps its slot; {advice}"),
+        )
+    }
+
+    /// More paused jobs than are named one by one.
+    pub(super) fn jobs_paused(count: u64, is_all: bool) -> Self {
+        let (jobs, more) = (counted(count, "job"), if is_all { "" } else { " or more" });
+        let advice =
+            "`queuectl list --state paused` shows them, `queuectl resume --state paused` resumes them";
+        Self::new("job_paused", format!("{jobs}{more} are paused and keep their slots; {advice}"))
+    }
+
     pub(super) fn no_worker(waiting: u64) -> Self {
         let jobs = wait(waiting, "job");
         Self::new(Self::NO_WORKER, format!("{jobs}, but no worker is running; {HOW_TO_START_A_WORKER}"))
@@ -215,6 +231,17 @@ mod tests {
                 Problem::queue_paused(&"mail", "ada", None, 1),
                 "queue_paused",
                 "queue mail was paused by ada, 1 job waits; resume it with `queuectl queue resume mail`",
+            ),
+            (
+                Problem::job_paused("42", "15:24:09"),
+                "job_paused",
+                "job 42 has been paused since 15:24:09 and keeps its slot; resume it with `queuectl resume 42`",
+            ),
+            (
+                Problem::jobs_paused(4, true),
+                "job_paused",
+                "4 jobs are paused and keep their slots; `queuectl list --state paused` shows them, \
+                 `queuectl resume --state paused` resumes them",
             ),
             (
                 Problem::no_worker(2),

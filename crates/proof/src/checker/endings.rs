@@ -9,7 +9,7 @@ use crate::ledger::LedgerEvent;
 use domain::job::outcome::Outcome;
 use domain::job::{Attempt, Ending};
 
-/// How late a command may be killed on a busy machine, including its grace period.
+/// How late a command may be killed on a busy machine, including its grace period and short pauses.
 const MAX_KILL_DELAY: Duration = Duration::from_secs(30);
 
 pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {

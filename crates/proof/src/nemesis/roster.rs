@@ -1,6 +1,8 @@
 //! The nemeses of `queuectl selftest`.
 
-use super::{KillBoth, KillEnqueue, KillSupervisor, KillWorker, Nemesis, StopBoth, StopWorker, Storm};
+use super::{
+    KillBoth, KillEnqueue, KillSupervisor, KillWorker, Nemesis, PauseJobs, StopBoth, StopWorker, Storm,
+};
 
 /// All nemeses that need no special build or privileges.
 pub fn all() -> Vec<Box<dyn Nemesis>> {
@@ -12,5 +14,6 @@ pub fn all() -> Vec<Box<dyn Nemesis>> {
         Box::new(StopWorker),
         Box::new(StopBoth),
         Box::new(Storm),
+        Box::new(PauseJobs),
     ]
 }

@@ -5,6 +5,7 @@ pub(crate) mod environments;
 pub(crate) mod history;
 pub(crate) mod leases;
 pub(crate) mod ready;
+pub(crate) mod requests;
 pub(crate) mod row;
 pub(crate) mod unique_keys;
 pub(crate) mod unkillable;

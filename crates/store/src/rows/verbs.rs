@@ -9,6 +9,7 @@ pub(crate) mod environment_gc;
 pub(crate) mod extend;
 pub(crate) mod fire;
 pub(crate) mod free_pages;
+pub(crate) mod pause;
 pub(crate) mod prune;
 pub(crate) mod reap;
 pub(crate) mod remove;

@@ -31,6 +31,7 @@ pub struct Group {
     /// Says whether any process is left. It stays open, because finding it costs more than reading it.
     events: File,
     was_killed: AtomicBool,
+    is_frozen: AtomicBool,
 }
 
 impl Group {
@@ -63,7 +64,13 @@ impl Group {
     pub(super) fn open(folder: PathBuf) -> io::Result<Self> {
         let directory = File::open(&folder)?.into();
         let events = File::open(folder.join("cgroup.events"))?;
-        Ok(Self { folder, directory, events, was_killed: AtomicBool::new(false) })
+        Ok(Self {
+            folder,
+            directory,
+            events,
+            was_killed: AtomicBool::new(false),
+            is_frozen: AtomicBool::new(false),
+        })
     }
 
     /// Whether a process is left in it. A zombie does not count.
@@ -116,6 +123,25 @@ impl Group {
     /// another one, because it compares the numbers of kills of these two.
     pub fn was_killed(&self) -> bool {
         self.was_killed.load(Ordering::Relaxed)
+    }
+
+    /// Stops all its processes, and those that they start, until it thaws. They do not notice, and can still be killed. The
+    /// kernel freezes them shortly after this returns.
+    pub fn freeze(&self) -> io::Result<()> {
+        self.is_frozen.store(true, Ordering::Relaxed);
+        self.write("cgroup.freeze", "1")
+    }
+
+    /// Continues all its processes.
+    pub fn thaw(&self) -> io::Result<()> {
+        self.write("cgroup.freeze", "0")?;
+        self.is_frozen.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether a process that is started in it may not run.
+    pub fn is_frozen(&self) -> bool {
+        self.is_frozen.load(Ordering::Relaxed)
     }
 
     fn write(&self, file: &str, text: &str) -> io::Result<()> {

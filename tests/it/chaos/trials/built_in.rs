@@ -1,6 +1,8 @@
 //! The nemeses that come with `queuectl selftest`.
 
-use proof::nemesis::{KillBoth, KillEnqueue, KillSupervisor, KillWorker, StopBoth, StopWorker, Storm};
+use proof::nemesis::{
+    KillBoth, KillEnqueue, KillSupervisor, KillWorker, PauseJobs, StopBoth, StopWorker, Storm,
+};
 use proof::plan::Plan;
 
 use super::harness::Trials;
@@ -53,4 +55,9 @@ fn fault_25_chaos_stop_both() {
 #[test]
 fn fault_34_chaos_storm() {
     Trials::of("fault_34_chaos_storm", |_| Box::new(Storm)).assert_all_hold();
+}
+
+#[test]
+fn fault_23_chaos_pause_jobs() {
+    Trials::of("fault_23_chaos_pause_jobs", |_| Box::new(PauseJobs)).assert_all_hold();
 }

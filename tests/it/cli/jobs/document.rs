@@ -67,7 +67,7 @@ fn an_invalid_document_stores_nothing_and_its_error_names_the_line() {
 }
 
 /// The fields that `show --json` has and `enqueue` does not take.
-const READ_ONLY: [&str; 22] = [
+const READ_ONLY: [&str; 23] = [
     "number",
     "state",
     "attempts",
@@ -80,6 +80,7 @@ const READ_ONLY: [&str; 22] = [
     "timeout_ms",
     "worker_id",
     "lease_until",
+    "paused_at",
     "exit_code",
     "signal",
     "error",

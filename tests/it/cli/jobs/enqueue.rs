@@ -160,7 +160,7 @@ fn a_job_has_the_documented_shape() {
     let mut names: Vec<&str> = job.as_object().expect("an object").keys().map(String::as_str).collect();
     let mut documented: Vec<&str> = "number, id, name, queue, command, state, priority, attempts, max_retries, failures, created_at, \
          updated_at, run_at, started_at, finished_at, next_retry_at, timeout_ms, cwd, tags, depends_on, unique_key, \
-         worker_id, lease_until, exit_code, signal, error, reason"
+         worker_id, lease_until, paused_at, exit_code, signal, error, reason"
         .split(", ")
         .collect();
     names.sort_unstable();

@@ -111,3 +111,16 @@ fn json_is_an_array_of_changed_jobs_and_an_object_per_failure() {
     assert_eq!(ran.error_json()["exit_code"], 3);
     home.run(["cancel", "a", "--json"]).fails(4).prints("[]\n");
 }
+
+#[test]
+fn an_unknown_signal_is_refused_with_the_usual_ones() {
+    let home = Home::with_jobs(&["a"]);
+    for typed in ["USR3", "0", "32", "", "SIG"] {
+        let ran = home.run(["cancel", "a", "--signal", typed]).fails(2).prints("");
+        assert!(ran.stderr.contains("HUP, INT, QUIT, TERM, USR1, USR2, KILL"), "{ran}");
+    }
+    home.run(["cancel", "a", "--signal", "stop"]).fails(2).says("queuectl pause");
+    assert_eq!(home.state_of("a"), "pending");
+    home.run(["cancel", "a", "--signal", "int"]).ok().prints("a\n");
+    assert_eq!(home.state_of("a"), "cancelled", "a job that does not run gets no signal");
+}

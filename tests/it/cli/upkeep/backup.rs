@@ -104,7 +104,7 @@ fn a_process_with_the_queue_open_continues_with_the_restored_one() {
     assert!(open.find(&newer).expect("it is found").is_some());
     home.run(["restore", "-q", "--yes", "copy.db"]).ok();
     assert_eq!(open.find(&newer).expect("the queue is read"), None);
-    change_all(open.as_ref(), JobVerb::Cancel, &["ready".parse().expect("an id")], "tester")
+    change_all(open.as_ref(), JobVerb::CANCEL, &["ready".parse().expect("an id")], "tester")
         .expect("it is written");
     drop(open);
     assert_eq!(home.state_of("ready"), "cancelled");

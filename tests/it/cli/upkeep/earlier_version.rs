@@ -45,7 +45,9 @@ fn show(home: &Home, id: &str) -> Value {
     let mut job = home.show(id);
     let fields = job.as_object_mut().expect("an object");
     assert!(fields.remove("number").is_some_and(|number| number.is_u64()));
-    assert_eq!(fields.remove("name"), Some(Value::Null));
+    for new in ["name", "paused_at"] {
+        assert_eq!(fields.remove(new), Some(Value::Null), "{new}");
+    }
     job
 }
 

@@ -20,6 +20,39 @@ fn a_cancelled_running_job_is_killed_at_once() {
 }
 
 #[test]
+fn a_cancel_with_a_signal_sends_it_to_the_whole_tree() {
+    let home = Home::new();
+    home.set("kill_grace", "1h");
+    let daemon = "trap 'echo daemon >> got; exit' USR1; echo $$ > daemon; while :; do sleep 0.05; done";
+    let shell = format!(
+        "trap '' TERM; setsid sh -c \"{daemon}\" & trap 'echo shell >> got; exit' USR1; \
+         while ! test -s daemon; do sleep 0.05; done; echo $$ > shell; while :; do sleep 0.05; done"
+    );
+    home.enqueue("a", &shell.replace("$$ > daemon", "\\$\\$ > daemon"));
+    let _pool = Pool::run_without_polling(&home, "");
+    let pids = ["shell", "daemon"].map(|name| home.wait_for_pid(name));
+    home.run(["cancel", "a", "--signal", "usr1"]).ok();
+    home.wait_for("a", "cancelled");
+    assert!(!pids.into_iter().any(is_alive));
+    assert_eq!(home.read("got"), "shell\ndaemon\n", "a daemon gets the signal when its shell has ended");
+    assert_eq!(history(&home.show("a"))[0]["outcome"], "cancelled");
+}
+
+#[test]
+fn a_second_cancel_can_kill_a_job_that_ignores_the_first() {
+    let home = Home::new();
+    home.set("kill_grace", "1h");
+    home.enqueue("deaf", "trap '' INT TERM; echo $$ > deaf; while :; do sleep 0.05; done");
+    let _pool = Pool::run_without_polling(&home, "");
+    let pid = home.wait_for_pid("deaf");
+    home.run(["cancel", "--state", "processing", "--signal", "SIGINT", "--yes"]).ok();
+    assert_eq!(home.state_of("deaf"), "processing");
+    home.run(["cancel", "deaf", "--signal", "9"]).ok();
+    home.wait_for("deaf", "cancelled");
+    assert!(!is_alive(pid));
+}
+
+#[test]
 fn a_prefetched_job_is_cancelled_too() {
     let home = Home::new();
     let _pool = Pool::run_without_polling(&home, "--concurrency 1");

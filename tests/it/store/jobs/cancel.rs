@@ -2,7 +2,8 @@
 
 use domain::job::life::{CancelReason, State, StateName};
 use domain::job::outcome::Outcome;
-use store::{Change, Conflict, JobFilter, JobVerb, LeaseStatus, Phase};
+use domain::values::signal::Signal;
+use store::{CancelOrder, Change, Conflict, JobFilter, JobVerb, LeaseStatus, Phase};
 
 use crate::store::fixture::new_job::{job, job_id};
 use crate::store::fixture::{FAILURE, Fixture, change_all, every_store};
@@ -13,6 +14,7 @@ every_store!(
     cancelling_a_finished_job_is_a_conflict,
     each_of_several_ids_has_its_own_result,
     the_user_who_cancelled_is_recorded,
+    the_signal_of_a_cancel_reaches_the_worker_of_that_attempt_alone,
 );
 
 fn a_waiting_job_is_cancelled_immediately(fixture: &Fixture) {
@@ -52,7 +54,7 @@ fn a_running_job_is_marked_and_its_worker_notified(fixture: &Fixture) {
     for _ in 0..2 {
         assert_eq!(
             fixture.extend(&worker, &lease),
-            LeaseStatus::CancelRequested,
+            LeaseStatus::CancelRequested(Signal::TERM),
             "reported at every heartbeat"
         );
     }
@@ -88,7 +90,7 @@ fn each_of_several_ids_has_its_own_result(fixture: &Fixture) {
     fixture.lease(&worker);
     let ids = ["unknown", "done", "a", "running", "a"].map(job_id);
     assert_eq!(
-        fixture.change_all(JobVerb::Cancel, &ids),
+        fixture.change_all(JobVerb::CANCEL, &ids),
         [
             Change::NotFound,
             Change::Conflict(Conflict::State(StateName::Completed)),
@@ -101,9 +103,9 @@ fn each_of_several_ids_has_its_own_result(fixture: &Fixture) {
 
 fn the_user_who_cancelled_is_recorded(fixture: &Fixture) {
     fixture.enqueue("a");
-    change_all(fixture.store.as_ref(), JobVerb::Cancel, &[job_id("a")], "alice").expect("cancel");
+    change_all(fixture.store.as_ref(), JobVerb::CANCEL, &[job_id("a")], "alice").expect("cancel");
     fixture.pass_secs(1);
-    change_all(fixture.store.as_ref(), JobVerb::Cancel, &[job_id("a")], "bob").expect("cancel");
+    change_all(fixture.store.as_ref(), JobVerb::CANCEL, &[job_id("a")], "bob").expect("cancel");
     change_all(fixture.store.as_ref(), JobVerb::Retry, &[job_id("a")], "carol").expect("retry");
     let events = fixture.record("a").events;
     let recorded: Vec<_> = events.iter().map(|event| (event.event.as_str(), event.by.as_str())).collect();
@@ -113,4 +115,35 @@ fn the_user_who_cancelled_is_recorded(fixture: &Fixture) {
         "a cancel without effect is not recorded"
     );
     assert_eq!(events[1].at, fixture.now());
+}
+
+fn the_signal_of_a_cancel_reaches_the_worker_of_that_attempt_alone(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([job("a").unique_key("key"), job("waits")]);
+    let lease = fixture.lease(&worker);
+    let cancel = |signal: &str| JobVerb::Cancel { signal: Some(signal.parse().expect("a signal")) };
+    let ordered = |signal: &str| {
+        let signal = signal.parse().expect("a signal");
+        assert_eq!(fixture.orders(&worker).cancelled, [CancelOrder { lease: lease.clone(), signal }]);
+        assert_eq!(fixture.extend(&worker, &lease), LeaseStatus::CancelRequested(signal));
+    };
+    fixture.change_all(cancel("USR1"), &[job_id("a")]);
+    ordered("USR1");
+    fixture.cancel("a");
+    ordered("USR1");
+    fixture.change_all(cancel("KILL"), &[job_id("a")]);
+    ordered("KILL");
+    let waiting = fixture.change_all(cancel("INT"), &[job_id("waits")]);
+    assert_eq!(waiting, [Change::Done(StateName::Cancelled)], "a job that does not run is just cancelled");
+    assert!(fixture.settle(&worker, &lease, Outcome::Cancelled));
+    assert_eq!(fixture.job("a").unique_key.as_deref(), Some("key"));
+
+    fixture.retry("a");
+    let lease = fixture.lease(&worker);
+    fixture.cancel("a");
+    assert_eq!(
+        fixture.orders(&worker).cancelled,
+        [CancelOrder { lease, signal: Signal::TERM }],
+        "the signal was meant for an earlier attempt"
+    );
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::job::backoff::{BackoffChoice, Strategy};
 use domain::job::environment::Environment;
 use domain::job::life::{State, StateName};
-use domain::job::options::JobOptions;
+use domain::job::options::{AttemptRequests, JobOptions};
 use domain::job::outcome::Outcome;
 use domain::job::unique::UniqueFor;
 use domain::job::{NewJob, Start};
@@ -62,6 +62,7 @@ fn full_job() -> NewJob {
             no_retry_on: "2".parse().ok(),
             reported: None,
             stdin_bytes: 3,
+            requests: AttemptRequests::default(),
         },
         stdin: Some(b"a\0b".as_slice().into()),
         if_absent: false,

@@ -157,7 +157,7 @@ fn a_job_that_changed_its_state_after_the_selection_is_not_changed(fixture: &Fix
     let selection = selected(fixture, &JobFilter::in_phase(Phase::Ready), 9);
     let lease = fixture.lease(&worker);
     let changes =
-        fixture.store.change(JobVerb::Cancel, Targets::Selected(&selection), ACTOR).expect("change").changes;
+        fixture.store.change(JobVerb::CANCEL, Targets::Selected(&selection), ACTOR).expect("change").changes;
     let moved = Change::Conflict(Conflict::State(StateName::Processing));
     assert_eq!(changes, [Change::Done(StateName::Cancelled), moved], "`b` first, then `a`");
     assert!(fixture.settle(&worker, &lease, Outcome::Success), "the running job was not cancelled");

@@ -63,6 +63,8 @@ pub enum Step {
     Cancel(JobIndex),
     Retry(JobIndex),
     Remove(JobIndex),
+    PauseJob(JobIndex),
+    ResumeJob(JobIndex),
     Pause(usize),
     Resume(usize),
     Limit {
@@ -283,7 +285,7 @@ impl Model {
             choices.iter().filter_map(|choice| self.choose_lease(worker, *choice)).collect();
         let status = |lease: &LeaseRef| match self.memory.extend(worker, lease.job.as_str(), lease.attempt) {
             None => LeaseStatus::Lost,
-            Some(true) => LeaseStatus::CancelRequested,
+            Some(true) => LeaseStatus::CancelRequested(Signal::TERM),
             Some(false) => LeaseStatus::Held,
         };
         let statuses = leases.iter().map(status).collect();
@@ -355,6 +357,8 @@ impl ReferenceStateMachine for Model {
             2 => index().prop_map(Step::Cancel),
             4 => index().prop_map(Step::Retry),
             2 => index().prop_map(Step::Remove),
+            2 => index().prop_map(Step::PauseJob),
+            1 => index().prop_map(Step::ResumeJob),
             1 => (0..3_usize).prop_map(Step::Pause),
             3 => (0..3_usize).prop_map(Step::Resume),
             3 => (0..3_usize, concurrency, rate)
@@ -386,6 +390,8 @@ impl ReferenceStateMachine for Model {
             Step::Cancel(index) => state.change(*index, Memory::cancel),
             Step::Retry(index) => state.change(*index, Memory::retry),
             Step::Remove(index) => state.change(*index, Memory::remove),
+            Step::PauseJob(index) => state.change(*index, Memory::pause),
+            Step::ResumeJob(index) => state.change(*index, Memory::resume),
             Step::Pause(queue) => {
                 state.memory.lanes[*queue].is_paused = true;
                 ExpectedAnswer::Nothing

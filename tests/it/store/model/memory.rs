@@ -51,6 +51,7 @@ pub struct MemoryLease {
     pub worker: usize,
     pub until: i64,
     pub cancel: bool,
+    pub paused: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -179,7 +180,8 @@ impl Memory {
         let job = &mut self.jobs[at];
         job.state = StateName::Processing;
         job.attempts += 1;
-        job.lease = Some(MemoryLease { worker, until: self.now + LEASE_MILLIS, cancel: false });
+        job.lease =
+            Some(MemoryLease { worker, until: self.now + LEASE_MILLIS, cancel: false, paused: false });
         self.lanes[job.request.queue].take_token(self.now);
         (job.request.name.clone(), job.attempts)
     }
@@ -298,11 +300,34 @@ impl Memory {
         }
         if let Some(lease) = &mut self.jobs[at].lease {
             lease.cancel = true;
+            lease.paused = false;
         } else {
             self.jobs[at].state = StateName::Cancelled;
             self.unblock_dependents(at);
         }
         Answer::Done(self.jobs[at].state)
+    }
+
+    pub fn pause(&mut self, name: &str) -> Answer {
+        let Some(at) = self.find(name) else {
+            return Answer::NotFound;
+        };
+        match &mut self.jobs[at].lease {
+            Some(lease) if !lease.cancel => lease.paused = true,
+            Some(_) | None => return Answer::Conflict,
+        }
+        Answer::Done(StateName::Processing)
+    }
+
+    pub fn resume(&mut self, name: &str) -> Answer {
+        let Some(at) = self.find(name) else {
+            return Answer::NotFound;
+        };
+        let Some(lease) = &mut self.jobs[at].lease else {
+            return Answer::Conflict;
+        };
+        lease.paused = false;
+        Answer::Done(StateName::Processing)
     }
 
     pub fn retry(&mut self, name: &str) -> Answer {

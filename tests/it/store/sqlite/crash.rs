@@ -34,6 +34,9 @@ fn the_crashing_process() {
     match verb.as_str() {
         "enqueue" => fixture.enqueue("b"),
         "cancel" => drop(fixture.cancel("a")),
+        "pause" => drop(fixture.pause_job("a")),
+        "resume" => drop(fixture.resume_job("a")),
+        "resume_all" => fixture.store.resume_all(&worker()).expect("resume_all"),
         "retry" => drop(fixture.retry("a")),
         "remove" => drop(fixture.remove("a")),
         "register" => drop(fixture.worker("new")),
@@ -70,7 +73,11 @@ fn queue_for(verb: &str) -> Home {
     fixture.enqueue("a");
     let worker = fixture.worker("w");
     match verb {
-        "extend" | "reap" => drop(fixture.lease(&worker)),
+        "extend" | "reap" | "pause" => drop(fixture.lease(&worker)),
+        "resume" | "resume_all" => {
+            fixture.lease(&worker);
+            fixture.pause_job("a");
+        }
         "retry" => drop(fixture.cancel("a")),
         "resume_queue" => fixture.pause("default"),
         _ => {}
@@ -84,7 +91,9 @@ fn summary(fixture: &Fixture) -> String {
     let mut words = fixture.list_by(&JobFilter::default(), 9);
     words.sort();
     for word in &mut words {
-        *word = format!("{word}={}", fixture.state(word).name());
+        let state = fixture.job(word).life.state;
+        let paused = if state.paused_at().is_some() { " paused" } else { "" };
+        *word = format!("{word}={}{paused}", state.name().name());
     }
     for worker in fixture.workers() {
         let suffix = if fixture.orders(&worker.id).drain { " stops" } else { "" };
@@ -105,6 +114,9 @@ fn fault_26_a_crash_around_any_commit_leaves_nothing_half_done() {
     for (verb, before, after) in [
         ("enqueue", "a=pending, w", "a=pending, b=pending, w"),
         ("cancel", "a=pending, w", "a=cancelled, w"),
+        ("pause", "a=processing, w", "a=processing paused, w"),
+        ("resume", "a=processing paused, w", "a=processing, w"),
+        ("resume_all", "a=processing paused, w", "a=processing, w"),
         ("retry", "a=cancelled, w", "a=pending, w"),
         ("remove", "a=pending, w", "w"),
         ("register", "a=pending, w", "a=pending, w, new"),

@@ -132,7 +132,7 @@ fn fault_35_an_open_store_refuses_to_write_after_a_newer_program_migrated_it() {
     fixture.enqueue("before");
     assert!(list_by_newer(&home).output().expect("it runs").status.success());
     let refused =
-        change_all(fixture.store.as_ref(), JobVerb::Cancel, &["before".parse().expect("an id")], "tester")
+        change_all(fixture.store.as_ref(), JobVerb::CANCEL, &["before".parse().expect("an id")], "tester")
             .expect_err("the schema is newer");
     assert!(matches!(refused, StoreError::TooNew { found: MADE_UP_VERSION, .. }), "{refused}");
     assert_eq!(

@@ -57,7 +57,11 @@ fn write_facts(
     let job = &record.job;
     let (bold, style) = (Style::new().bold(), state_style(job.life.state.name()));
     let is_ending = job.life.state.lease().is_some_and(|lease| lease.cancel_requested.is_some());
-    let note = if is_ending { " (being cancelled)" } else { "" };
+    let note = match job.life.state.paused_at() {
+        Some(since) => format!(" (paused since {})", clock.time(since)),
+        None if is_ending => " (being cancelled)".to_owned(),
+        None => String::new(),
+    };
     let state = job.life.state.name().name();
     writeln!(out, "{bold}{}  {}{bold:#}  {style}{state}{style:#}{note}", job.number, job.id)?;
     for (name, value) in facts(job, failed, clock).into_iter().chain(origin(record, clock)) {

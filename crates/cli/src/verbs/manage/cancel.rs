@@ -10,6 +10,7 @@ use crate::flags::handle::latest_to_change;
 use crate::flags::selection::{Selection, SelectionArgs};
 use crate::render::text::printable;
 use domain::job::life::StateName;
+use domain::values::signal::Signal;
 use ops::jobs::change::{ChangedJob, Verb};
 
 /// Cancel waiting or running jobs
@@ -19,13 +20,21 @@ use ops::jobs::change::{ChangedJob, Verb};
 ///
 /// Jobs that depend on a cancelled job are cancelled too, unless their --on-dependency-failure is run. They are listed;
 /// with --json, each job has a list `cancelled_dependents`. If there are very many, the workers cancel the rest.
+///
+/// A running command first gets SIGTERM, or the signal of --signal, and SIGKILL after `kill_grace`. A job that is not
+/// running gets no signal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl cancel job1
   queuectl cancel job1 job2 --json
+  queuectl cancel job1 --signal INT
   queuectl cancel --queue mail --state ready,scheduled --dry-run
   queuectl cancel --command-like 'convert *' --yes")]
 pub(crate) struct Args {
+    /// Send this signal first instead of SIGTERM: a name with or without SIG, or a number. Repeat the command with KILL if a
+    /// job ignores it
+    #[arg(long, value_name = "SIGNAL", value_parser = Signal::parse_end)]
+    signal: Option<Signal>,
     #[command(flatten)]
     change: ChangeArgs,
     #[command(flatten)]
@@ -33,11 +42,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) const CANCEL: Wording =
-    Wording { verb: Verb::Cancel, infinitive: "cancel", participle: "cancelled", is_final: false, sentence };
+    Wording { verb: Verb::CANCEL, infinitive: "cancel", participle: "cancelled", is_final: false, sentence };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let which = args.selection.resolve_or(context, || latest_after_asking(args, context))?;
-    change(context, which, &args.change, &CANCEL).map(code_of)
+    let wording = Wording { verb: Verb::Cancel { signal: args.signal }, ..CANCEL };
+    change(context, which, &args.change, &wording).map(code_of)
 }
 
 /// The user did not name the job, so the question does.

@@ -219,7 +219,7 @@ fn print_each(context: &Context, done: &[ChangedJob], wording: &Wording) -> Resu
     if context.json {
         let jobs = done.iter().map(|ChangedJob { job, dependents, .. }| {
             let names = || dependents.iter().map(JobId::as_str).collect();
-            let cancelled_dependents = (wording.verb == Verb::Cancel).then(names);
+            let cancelled_dependents = wording.verb.is_cancel().then(names);
             ChangedJson { job: JobJson::from(job), cancelled_dependents }
         });
         return context.print_json(&jobs.collect::<Vec<_>>());

@@ -24,7 +24,7 @@ const OUTCOMES: [Outcome; 8] = [
 const BAD_OUTCOMES: [Outcome; 4] = [OUTCOMES[1], OUTCOMES[2], OUTCOMES[3], OUTCOMES[4]];
 
 /// The names of the lives that [`start`] builds; those that are not processing come first.
-const STARTS: [&str; 12] = [
+const STARTS: [&str; 13] = [
     "pending",
     "blocked",
     "scheduled",
@@ -37,6 +37,7 @@ const STARTS: [&str; 12] = [
     "last_try",
     "poisoned",
     "cancelling",
+    "paused",
 ];
 
 /// The life with this name. `last_try` has no retry left, `poisoned` is dead after one more loss, and `cancelling` has a
@@ -44,7 +45,7 @@ const STARTS: [&str; 12] = [
 fn start(name: &str) -> Life {
     let life = |state| Life { state, attempts: 1, ..Life::begin(None, 3, 0, NOW) };
     let lease = |cancel_requested| {
-        State::Processing(Lease { worker: worker(), started_at: NOW, until: later(30), cancel_requested })
+        State::Processing(Lease { cancel_requested, ..Lease::new(worker(), NOW, later(30)) })
     };
     let waiting = |life| Life { due_at: Timestamp::from_millis(NOW.as_millis() + 1), ..life };
     match name {
@@ -56,6 +57,10 @@ fn start(name: &str) -> Life {
         "poisoned" => Life { losses: losses(4, BOOT), ..life(lease(None)) },
         "cancelling" => {
             Life { losses: losses(4, BOOT), failures: 3, ..life(lease(Some(CancelReason::User))) }
+        }
+        "paused" => {
+            let lease = Lease { paused_at: Some(NOW), ..Lease::new(worker(), NOW, later(30)) };
+            life(State::Processing(lease))
         }
         "completed" => life(State::Completed { finished_at: NOW }),
         "failed" => life(State::Failed),
@@ -71,7 +76,9 @@ fn events() -> Vec<Event> {
     let mut events = vec![claim_event(), Event::Extend { attempt: 1, until: later(60) }];
     events.extend(OUTCOMES.map(|outcome| settled(1, outcome)));
     events.extend([
-        Event::Cancel,
+        Event::Cancel { signal: None },
+        Event::Pause,
+        Event::Resume,
         Event::Replace,
         Event::Retry { blocked_by: 0 },
         Event::DependencyMet,
@@ -85,7 +92,9 @@ fn label(event: &Event) -> String {
         Event::Claim { .. } => "claim".to_owned(),
         Event::Extend { .. } => "extend".to_owned(),
         Event::Settle { outcome, .. } => format!("settle_{}", outcome.name()),
-        Event::Cancel => "cancel".to_owned(),
+        Event::Cancel { .. } => "cancel".to_owned(),
+        Event::Pause => "pause".to_owned(),
+        Event::Resume => "resume".to_owned(),
         Event::Replace => "replace".to_owned(),
         Event::Retry { .. } => "retry".to_owned(),
         Event::DependencyMet => "dependency_met".to_owned(),
@@ -201,15 +210,7 @@ fn an_exit_code_that_is_not_retried_makes_the_job_dead() {
 fn a_claim_counts_the_attempt_and_takes_the_lease() {
     let life = follow(&Life::begin(None, 3, 0, NOW), claim_event(), later(1));
     assert_eq!(life.attempts, 1);
-    assert_eq!(
-        life.state,
-        State::Processing(Lease {
-            worker: worker(),
-            started_at: later(1),
-            until: later(30),
-            cancel_requested: None,
-        })
-    );
+    assert_eq!(life.state, State::Processing(Lease::new(worker(), later(1), later(30))));
 }
 
 #[test]
@@ -255,8 +256,8 @@ fn a_stale_attempt_changes_nothing() {
 #[test]
 fn only_a_success_overrides_a_cancellation() {
     for (event, other, reason) in [
-        (Event::Cancel, Event::Replace, CancelReason::User),
-        (Event::Replace, Event::Cancel, CancelReason::Replaced),
+        (Event::Cancel { signal: None }, Event::Replace, CancelReason::User),
+        (Event::Replace, Event::Cancel { signal: None }, CancelReason::Replaced),
     ] {
         let requested = follow(&start("processing"), event.clone(), NOW);
         for again in [event, other] {
@@ -290,7 +291,7 @@ fn a_requested_cancel_decides_every_end_but_a_success() {
     ] {
         let life = start(running);
         let after = |life: &Life| follow(life, settled(1, outcome), later(1)).state.name();
-        let asked = follow(&life, Event::Cancel, NOW);
+        let asked = follow(&life, Event::Cancel { signal: None }, NOW);
         assert_eq!((after(&life), after(&asked)), (alone, with_cancel), "{running} and {outcome}");
     }
 }
@@ -301,7 +302,7 @@ fn finished_states_have_a_time_and_a_reason() {
         ("processing", settled(1, Outcome::Success), State::Completed { finished_at: NOW }),
         ("last_try", settled(1, Outcome::Timeout), dead(DeadReason::RetriesExhausted, NOW)),
         ("poisoned", settled(1, Outcome::Lost), dead(DeadReason::CrashLimit, NOW)),
-        ("pending", Event::Cancel, cancelled(CancelReason::User, NOW)),
+        ("pending", Event::Cancel { signal: None }, cancelled(CancelReason::User, NOW)),
         ("failed", Event::Replace, cancelled(CancelReason::Replaced, NOW)),
         (
             "blocked",
@@ -468,4 +469,23 @@ fn a_ready_job_stays_ready_when_the_clock_is_set_back() {
     assert_eq!(plain.wait_index(earlier), WaitIndex::Ready);
     let timed = Life::begin(Some(NOW), 3, 0, NOW);
     assert_eq!(timed.wait_index(earlier), WaitIndex::Waiting, "the user requested that time");
+}
+
+#[test]
+fn a_pause_lasts_until_it_is_resumed_or_the_job_is_cancelled() {
+    let running = start("processing");
+    let paused = follow(&running, Event::Pause, later(1));
+    assert_eq!(paused.state.paused_at(), Some(later(1)));
+    assert_eq!(follow(&paused, Event::Pause, later(2)), paused, "it is paused since the first request");
+    assert_eq!(
+        follow(&paused, Event::Extend { attempt: 1, until: later(60) }, later(2)).state.paused_at(),
+        Some(later(1)),
+        "a heartbeat keeps the pause"
+    );
+    assert_eq!(follow(&paused, Event::Resume, later(2)), running);
+    assert_eq!(follow(&running, Event::Resume, later(2)), running);
+    let cancelled = follow(&paused, Event::Cancel { signal: None }, later(2));
+    assert_eq!(cancelled.state.paused_at(), None, "the command continues, to handle the signal");
+    let again = follow(&follow(&paused, settled(1, Outcome::Lost), later(2)), claim_event(), later(3));
+    assert_eq!(again.state.paused_at(), None, "a pause ends with its attempt");
 }

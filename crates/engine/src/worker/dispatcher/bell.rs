@@ -21,6 +21,8 @@ pub(crate) struct Notice {
     pub(crate) interrupt: Option<Interrupt>,
     /// A reader follows the output.
     pub(crate) is_watched: bool,
+    /// Pause the attempt, or continue it.
+    pub(crate) pause: Option<bool>,
 }
 
 impl SlotBell {
@@ -34,14 +36,24 @@ impl SlotBell {
 
     pub(crate) fn ring(&self, why: Interrupt) {
         let mut notice = self.notice();
-        // A softer interrupt must not replace a pending stronger one.
-        notice.interrupt = notice.interrupt.max(Some(why));
+        // A softer interrupt must not replace a pending stronger one, but the signal of a later cancellation counts.
+        let is_weaker = |before: Interrupt| {
+            before <= why || matches!((before, why), (Interrupt::Cancel(_), Interrupt::Cancel(_)))
+        };
+        if notice.interrupt.is_none_or(is_weaker) {
+            notice.interrupt = Some(why);
+        }
         drop(notice);
         self.bell.ring();
     }
 
     pub(super) fn ring_for_reader(&self) {
         self.notice().is_watched = true;
+        self.bell.ring();
+    }
+
+    pub(super) fn ring_to_pause(&self, pause: bool) {
+        self.notice().pause = Some(pause);
         self.bell.ring();
     }
 

@@ -43,12 +43,20 @@ fn ids(claims: &[Claim]) -> Vec<&str> {
 #[test]
 fn a_softer_interrupt_does_not_replace_a_pending_stronger_one() {
     let bell = SlotBell::new().expect("a bell");
-    bell.ring(Interrupt::Cancel);
+    let cancel = Interrupt::Cancel(Signal::TERM);
+    bell.ring(cancel);
     bell.ring(Interrupt::Lost);
     bell.ring(Interrupt::Release);
     assert_eq!(bell.take().interrupt, Some(Interrupt::Lost));
-    bell.ring(Interrupt::Cancel);
-    assert_eq!(bell.take().interrupt, Some(Interrupt::Cancel), "a taken notice is gone");
+    bell.ring(cancel);
+    assert_eq!(bell.take().interrupt, Some(cancel), "a taken notice is gone");
+    bell.ring(cancel);
+    bell.ring(Interrupt::Cancel(Signal::KILL));
+    assert_eq!(
+        bell.take().interrupt,
+        Some(Interrupt::Cancel(Signal::KILL)),
+        "the latest cancellation names the signal"
+    );
     assert_eq!(bell.take(), Notice::default());
 }
 
@@ -67,7 +75,7 @@ fn a_slot_is_notified_of_a_reader_before_and_after_its_job_is_claimed() {
     }
     assert_eq!(notices, [false, true, true]);
     dispatcher.note_readers(&[3]);
-    assert_eq!(bell.take(), Notice { interrupt: None, is_watched: true }, "the job is running");
+    assert_eq!(bell.take(), Notice { is_watched: true, ..Notice::default() }, "the job is running");
     dispatcher.note_readers(&[3]);
     dispatcher.dispatch(vec![numbered("next", 4)], 0);
     dispatcher.take(slot).expect("a claim");
@@ -159,14 +167,37 @@ fn a_claim_that_an_idle_slot_is_about_to_take_is_not_recalled_as_prefetched() {
 }
 
 #[test]
+fn a_slot_gets_each_pause_once_also_if_its_claim_was_still_queued() {
+    let dispatcher = dispatcher(ServedJobs::All);
+    let (slot, bell) = dispatcher.add_slot().expect("a slot");
+    dispatcher.dispatch(["runs", "waits"].map(claim).to_vec(), 0);
+    dispatcher.take(slot).expect("the first");
+    let leases = ["runs", "waits"].map(|id| claim(id).lease);
+    dispatcher.set_paused(&[]);
+    assert_eq!(bell.take(), Notice::default());
+    for expected in [Some(true), None] {
+        dispatcher.set_paused(&leases);
+        assert_eq!(bell.take().pause, expected);
+    }
+    dispatcher.set_paused(&leases[1..]);
+    assert_eq!(bell.take().pause, Some(false));
+    dispatcher.take(slot).expect("the second");
+    assert_eq!(bell.take().pause, Some(true), "it was paused before a slot took it");
+    dispatcher.set_paused(&[]);
+    assert_eq!(bell.take().pause, Some(false));
+}
+
+#[test]
 fn an_interrupted_claim_cannot_be_taken_any_more() {
     let dispatcher = dispatcher(ServedJobs::All);
     let (slot, bell) = dispatcher.add_slot().expect("a slot");
     dispatcher.dispatch(["runs", "long", "other", "waits"].map(claim).to_vec(), 0);
     dispatcher.take(slot).expect("the first");
     let leases = ["waits", "long", "runs", "gone"].map(|id| claim(id).lease);
-    assert_eq!(ids(&dispatcher.interrupt(&leases, Interrupt::Cancel)), ["long", "waits"]);
-    assert_eq!(bell.take().interrupt, Some(Interrupt::Cancel));
+    let cancel = Interrupt::Cancel(Signal::TERM);
+    let interrupted = dispatcher.interrupt(|lease| leases.contains(lease).then_some(cancel));
+    assert_eq!(ids(&interrupted), ["long", "waits"]);
+    assert_eq!(bell.take().interrupt, Some(cancel));
     assert_eq!(ids(&dispatcher.recall()), ["other"]);
 }
 

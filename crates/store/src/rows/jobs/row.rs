@@ -11,6 +11,7 @@ use domain::job::options::JobOptions;
 use domain::job::{Job, LatestAttempt};
 use domain::values::name::{JobId, NameError};
 use domain::values::signal::Signal;
+use domain::values::timestamp::Timestamp;
 
 /// The columns of a job that every change needs.
 #[derive(Clone, Debug)]
@@ -74,12 +75,13 @@ pub(crate) fn id(tx: &Tx<'_>, seq: JobSeq) -> Result<Option<JobId>> {
 }
 
 pub(crate) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow> {
+    let options = JobOptions::from_json(row.get(24)?).map_err(|error| malformed("job", error))?;
     Ok(JobRow {
         seq: row.get(0)?,
         id: row.get(1)?,
         queue_id: row.get(2)?,
         priority: row.get(3)?,
-        life: read_life(tx, row)?,
+        life: read_life(tx, row, &options)?,
         latest: LatestAttempt {
             started_at: row.get(16)?,
             exit_code: row.get(19)?,
@@ -88,14 +90,14 @@ pub(crate) fn read_row(tx: &Tx<'_>, row: &Row<'_>) -> Result<JobRow> {
         },
         worker_seq: row.get(22)?,
         unique_key: row.get(23)?,
-        options: JobOptions::from_json(row.get(24)?).map_err(|error| malformed("job", error))?,
+        options,
         batch_id: row.get(25)?,
     })
 }
 
-fn read_life(tx: &Tx<'_>, row: &Row<'_>) -> Result<Life> {
+fn read_life(tx: &Tx<'_>, row: &Row<'_>, options: &JobOptions) -> Result<Life> {
     Ok(Life {
-        state: read_state(tx, row)?,
+        state: read_state(tx, row, options)?,
         run_at: row.get(6)?,
         due_at: row.get(7)?,
         attempts: row.get(8)?,
@@ -105,7 +107,9 @@ fn read_life(tx: &Tx<'_>, row: &Row<'_>) -> Result<Life> {
     })
 }
 
-fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State> {
+fn read_state(tx: &Tx<'_>, row: &Row<'_>, options: &JobOptions) -> Result<State> {
+    let requests = options.requests_for(row.get(8)?);
+    let cancel_requested = read_cancel(row.get(15)?)?;
     let finished_at = || present(row.get(17)?, "finished_at");
     Ok(match row.get(4)? {
         StateName::Pending => State::Pending { blocked_by: row.get(5)? },
@@ -113,7 +117,10 @@ fn read_state(tx: &Tx<'_>, row: &Row<'_>) -> Result<State> {
             worker: row.get(13)?,
             started_at: present(row.get(16)?, "started_at")?,
             until: tx.lease_from_stored(row.get(14)?),
-            cancel_requested: read_cancel(row.get(15)?)?,
+            cancel_requested,
+            cancel_signal: requests.signal.and_then(Signal::from_number),
+            // A cancellation ends the pause.
+            paused_at: requests.paused_at.filter(|_| cancel_requested.is_none()).map(Timestamp::from_millis),
         }),
         StateName::Completed => State::Completed { finished_at: finished_at()? },
         StateName::Failed => State::Failed,

@@ -1,6 +1,6 @@
 //! Changing many jobs, a portion in each transaction.
 
-use super::{cancel, remove, retry};
+use super::{cancel, pause, remove, retry};
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::keys::JobSeq;
@@ -47,7 +47,9 @@ fn find(tx: &Tx<'_>, targets: Targets<'_>, at: usize) -> Result<Result<JobRow, C
 /// `None` if more work is needed than fits into this transaction.
 fn change_job(tx: &mut Tx<'_>, verb: JobVerb, job: &JobRow, by: &str) -> Result<Option<Change>> {
     match verb {
-        JobVerb::Cancel => cancel::cancel(tx, job, by).map(Some),
+        JobVerb::Cancel { signal } => cancel::cancel(tx, job, signal, by).map(Some),
+        JobVerb::Pause => pause::pause(tx, job, by).map(Some),
+        JobVerb::Resume => pause::resume(tx, job, by).map(Some),
         JobVerb::Retry => retry::retry(tx, job, by),
         JobVerb::Remove => remove::remove(tx, job, by),
     }

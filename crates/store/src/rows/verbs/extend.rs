@@ -11,6 +11,7 @@ use crate::rows::tx::Tx;
 use crate::{LeaseRef, LeaseStatus, Result};
 use domain::job::life::{Event, transition};
 use domain::values::name::WorkerId;
+use domain::values::signal::Signal;
 
 pub(crate) fn extend(tx: &mut Tx<'_>, worker: &WorkerId, known: &[LeaseRef]) -> Result<Vec<LeaseStatus>> {
     let worker_seq = workers::seq(tx, worker)?;
@@ -51,6 +52,9 @@ fn extend_one(tx: &mut Tx<'_>, job: &JobRow) -> Result<LeaseStatus> {
     if !apply(tx, job, &extended, &job.latest)? {
         return Ok(LeaseStatus::Lost);
     }
-    let is_cancelled = job.life.state.lease().is_some_and(|lease| lease.cancel_requested.is_some());
-    Ok(if is_cancelled { LeaseStatus::CancelRequested } else { LeaseStatus::Held })
+    let cancelled = job.life.state.lease().filter(|lease| lease.cancel_requested.is_some());
+    Ok(match cancelled {
+        Some(lease) => LeaseStatus::CancelRequested(lease.cancel_signal.unwrap_or(Signal::TERM)),
+        None => LeaseStatus::Held,
+    })
 }

@@ -45,6 +45,14 @@ macro_rules! matches_command {
     };
 }
 
+/// The condition that a running job is paused, in the words of SQLite: see `domain::job::options::AttemptRequests`.
+macro_rules! is_paused {
+    () => {
+        "j.cancel_requested = 0 and json_extract(j.options, '$.requests.attempt') = j.attempts
+                      and json_extract(j.options, '$.requests.paused_at') is not null"
+    };
+}
+
 /// A statement along an index, with all conditions that a filter can have. It takes the parameters of `bindings`.
 macro_rules! job_query {
     ($along:literal, $order:literal) => {
@@ -62,7 +70,10 @@ macro_rules! job_query {
                    or :phase = 'ready' and j.blocked_by = 0 and j.due_at <= :now
                       and (select q.paused_at is null from queues q where q.id = j.queue_id)
                    or :phase = 'scheduled' and j.blocked_by = 0 and j.due_at > :now
-                   or :phase = 'blocked' and j.blocked_by > 0)
+                   or :phase = 'blocked' and j.blocked_by > 0
+                   or :phase = 'paused' and ",
+            is_paused!(),
+            ")
               ",
             $order
         )
@@ -143,6 +154,7 @@ impl JobQuery<'_> {
     pub(crate) fn in_phase(&self, phase: Phase) -> Result<Vec<JobRef>> {
         match phase {
             Phase::State(state) => self.in_state(Some(state), None),
+            Phase::Paused => self.in_state(Some(StateName::Processing), Some(phase)),
             Phase::Scheduled | Phase::Blocked => self.in_state(Some(StateName::Pending), Some(phase)),
             Phase::Ready => {
                 let mut found = self.in_state(Some(StateName::Pending), Some(phase))?;

@@ -304,7 +304,12 @@ fn take(tx: &mut Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Re
     let claimed = match transition(&job.life, event, &policy, tx.now) {
         Ok(claimed) => claimed,
         Err(Refusal::NotDue) => return ready::postpone(tx, &job).map(|()| None),
-        Err(refusal @ (Refusal::Blocked | Refusal::WrongState(_) | Refusal::Stale { .. })) => {
+        Err(
+            refusal @ (Refusal::Blocked
+            | Refusal::WrongState(_)
+            | Refusal::Stale { .. }
+            | Refusal::Cancelling),
+        ) => {
             return Err(row::malformed("ready job", refusal));
         }
     };

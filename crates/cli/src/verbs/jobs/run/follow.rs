@@ -21,6 +21,7 @@ use domain::job::Job;
 use domain::job::error_line::reports_exceeded_limit;
 use domain::job::life::StateName;
 use domain::values::name::{JobId, QueueName};
+use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::jobs::change::{Verb, change_ids};
 use ops::jobs::logs::follow::{FollowEvent, Follower};
@@ -54,6 +55,8 @@ pub(super) struct Run<'a> {
     pause_reported: bool,
     /// Finds the terminal on which the user can answer a question.
     find_terminal: fn() -> Option<OwnedFd>,
+    /// Since when the job itself has been paused, as the last note said.
+    paused_at: Option<Timestamp>,
     /// The user chose to cancel the job.
     cancel_requested: bool,
     worst: Option<Exit>,
@@ -103,6 +106,7 @@ impl<'a> Run<'a> {
             waiting_since: now,
             pause_reported: false,
             find_terminal: terminal,
+            paused_at: None,
             cancel_requested: false,
             worst: None,
         })
@@ -247,10 +251,26 @@ impl<'a> Run<'a> {
             start_for_job(self.context, &job.id)
                 .map_err(|failure| failure.with_hint(self.reattach_hint()))?;
         }
+        self.note_pause(&job);
         if self.waiting_since.elapsed() >= WORKER_CHECK_INTERVAL {
             self.show_wait_reason(&job)?;
         }
         Ok(())
+    }
+
+    /// Says that a user has paused or resumed the job: otherwise its silence would look like a hang.
+    fn note_pause(&mut self, job: &Job) {
+        let paused_at = job.life.state.paused_at();
+        if paused_at == self.paused_at {
+            return;
+        }
+        self.paused_at = paused_at;
+        let handle = job.handle();
+        if paused_at.is_some() {
+            self.terminal.note(&format!("job {handle} is paused; `queuectl resume {handle}` continues it"));
+        } else if job.life.state.name() == StateName::Processing {
+            self.terminal.note(&format!("job {handle} continues"));
+        }
     }
 
     fn show_wait_reason(&mut self, job: &Job) -> Result<(), EarlyExit> {
@@ -309,7 +329,7 @@ impl<'a> Run<'a> {
 
     /// A job that has meanwhile ended by itself stays unchanged.
     fn cancel(&mut self) -> Result<(), OpError> {
-        let answers = change_ids(self.store, Verb::Cancel, std::slice::from_ref(&self.id), &user::name());
+        let answers = change_ids(self.store, Verb::CANCEL, std::slice::from_ref(&self.id), &user::name());
         answers.stopped.map_or(Ok(()), Err)
     }
 

@@ -395,7 +395,7 @@ impl Sweep<'_> {
         let filter = JobFilter { batch: Some(self.batch.clone()), ..JobFilter::default() };
         let mut rest = self.store.select(&filter, None, usize::MAX)?;
         rest.retain(|job| !job.state.is_finished());
-        change_selected(self.store, Verb::Cancel, rest, &user::name(), |_| {})?;
+        change_selected(self.store, Verb::CANCEL, rest, &user::name(), |_| {})?;
         Ok(())
     }
 

@@ -17,6 +17,8 @@ enum Move {
     Extend { attempts_ago: u32 },
     Settle { attempts_ago: u32, outcome: Outcome, boot: &'static str },
     Cancel,
+    Pause,
+    Resume,
     Retry { blocked_by: u32 },
     DependencyMet,
     DependencyFailed,
@@ -30,7 +32,9 @@ impl Move {
             Self::Claim => Event::Claim { worker: worker(), until },
             Self::Extend { attempts_ago } => Event::Extend { attempt: attempt(attempts_ago), until },
             Self::Settle { attempts_ago, outcome, boot } => settled_in(boot, attempt(attempts_ago), outcome),
-            Self::Cancel => Event::Cancel,
+            Self::Cancel => Event::Cancel { signal: None },
+            Self::Pause => Event::Pause,
+            Self::Resume => Event::Resume,
             Self::Retry { blocked_by } => Event::Retry { blocked_by },
             Self::DependencyMet => Event::DependencyMet,
             Self::DependencyFailed => Event::DependencyFailed,
@@ -48,6 +52,8 @@ fn moves() -> impl Generator<Value = Move> {
         8 => settle,
         1 => attempts_ago().prop_map(|attempts_ago| Move::Extend { attempts_ago }),
         1 => Just(Move::Cancel),
+        1 => Just(Move::Pause),
+        1 => Just(Move::Resume),
         2 => (0..3_u32).prop_map(|blocked_by| Move::Retry { blocked_by }),
         2 => Just(Move::DependencyMet),
         1 => Just(Move::DependencyFailed),
@@ -115,7 +121,9 @@ fn check_step(before: &Life, event: &Event, after: &Life) -> Result<(), TestCase
         Event::Retry { .. } => (0, 0),
         Event::Settle { .. }
         | Event::Extend { .. }
-        | Event::Cancel
+        | Event::Cancel { .. }
+        | Event::Pause
+        | Event::Resume
         | Event::Replace
         | Event::DependencyMet
         | Event::DependencyFailed => (0, before.failures),

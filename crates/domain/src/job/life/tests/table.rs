@@ -16,6 +16,8 @@ settle_lost          !stale      !stale     !stale     !stale     !stale      !s
 settle_cancelled     !stale      !stale     !stale     !stale     !stale      !stale     !stale   !stale
 settle_released      !stale      !stale     !stale     !stale     !stale      !stale     !stale   !stale
 cancel               cancelled   cancelled  cancelled  !state     cancelled   cancelled  !state   !state
+pause                !state      !state     !state     !state     !state      !state     !state   !state
+resume               !state      !state     !state     !state     !state      !state     !state   !state
 replace              cancelled   cancelled  cancelled  !state     cancelled   cancelled  !state   !state
 retry                !state      !state     !state     pending    pending     pending    pending  pending
 dependency_met       !state      pending    !state     !state     !state      !state     !state   !state
@@ -24,22 +26,24 @@ dependency_failed    !state      cancelled  !state     !state     !state      !s
 
 /// The same for a job that is processing.
 const RUNNING: &str = "
-                     processing  last_try    poisoned    cancelling
-claim                !state      !state      !state      !state
-extend               processing  processing  processing  processing
-settle_success       completed   completed   completed   completed
-settle_failure       failed      dead        failed      cancelled
-settle_signal        failed      dead        failed      cancelled
-settle_timeout       failed      dead        failed      cancelled
-settle_spawn_error   failed      dead        failed      cancelled
-settle_lost          pending     pending     dead        cancelled
-settle_cancelled     cancelled   cancelled   cancelled   cancelled
-settle_released      pending     pending     pending     cancelled
-cancel               processing  processing  processing  processing
-replace              processing  processing  processing  processing
-retry                !state      !state      !state      !state
-dependency_met       !state      !state      !state      !state
-dependency_failed    !state      !state      !state      !state
+                     processing  last_try    poisoned    cancelling  paused
+claim                !state      !state      !state      !state      !state
+extend               processing  processing  processing  processing  processing
+settle_success       completed   completed   completed   completed   completed
+settle_failure       failed      dead        failed      cancelled   failed
+settle_signal        failed      dead        failed      cancelled   failed
+settle_timeout       failed      dead        failed      cancelled   failed
+settle_spawn_error   failed      dead        failed      cancelled   failed
+settle_lost          pending     pending     dead        cancelled   pending
+settle_cancelled     cancelled   cancelled   cancelled   cancelled   cancelled
+settle_released      pending     pending     pending     cancelled   pending
+cancel               processing  processing  processing  processing  processing
+pause                processing  processing  processing  !cancelling processing
+resume               processing  processing  processing  processing  processing
+replace              processing  processing  processing  processing  processing
+retry                !state      !state      !state      !state      !state
+dependency_met       !state      !state      !state      !state      !state
+dependency_failed    !state      !state      !state      !state      !state
 ";
 
 #[test]
@@ -104,6 +108,7 @@ fn cell(life: &Life, event: Event) -> String {
         }
         Err(Refusal::NotDue) => "!not_due".to_owned(),
         Err(Refusal::Blocked) => "!blocked".to_owned(),
+        Err(Refusal::Cancelling) => "!cancelling".to_owned(),
         Err(Refusal::WrongState(state)) => {
             assert_eq!(state, life.state.name(), "the current state");
             "!state".to_owned()
