@@ -248,7 +248,8 @@ mod tests {
     }
 
     /// Each short flag, and the long ones that it stands for.
-    const SHORT: [(char, &[&str]); 14] = [
+    const SHORT: [(char, &[&str]); 15] = [
+        ('a', &["depends-on"]),
         ('c', &["command", "count"]),
         ('d', &["delay"]),
         ('f', &["follow", "file", "force"]),
@@ -280,8 +281,10 @@ mod tests {
                     "{} --{long}: {letters:?}",
                     command.get_name()
                 );
-                // In `retry`, the letter of the queue selects jobs.
-                let has_letter = SHORT.iter().any(|(_, of)| of.contains(&long)) && long != "set-queue";
+                // In `retry`, the letter of the queue selects jobs. A hidden flag is only refused.
+                let has_letter = !flag.is_hide_set()
+                    && SHORT.iter().any(|(_, of)| of.contains(&long))
+                    && long != "set-queue";
                 assert!(!has_letter || !letters.is_empty(), "{} --{long} has no letter", command.get_name());
             }
             command.get_subcommands().for_each(visit);

@@ -139,12 +139,7 @@ mod tests {
             ("the last is truncated", &jobs, 140, vec![Some(68), Some(10), Some(4), Some(5), Some(45)]),
             ("then the widest", &jobs, 100, vec![Some(43), Some(10), Some(4), Some(5), Some(30)]),
             ("then the last again", &jobs, 74, vec![Some(20), Some(10), Some(4), Some(5), Some(27)]),
-            (
-                "then columns are left out",
-                &jobs,
-                66,
-                vec![Some(20), Some(10), None, Some(5), Some(25)],
-            ),
+            ("then columns are left out", &jobs, 66, vec![Some(20), Some(10), None, Some(5), Some(25)]),
             ("a left-out column makes room", &jobs, 60, vec![Some(20), Some(10), None, None, Some(26)]),
             ("then the last to its minimum", &jobs, 50, vec![Some(20), Some(10), None, None, Some(16)]),
             ("then all texts", &jobs, 38, vec![Some(14), Some(10), None, None, Some(10)]),
