@@ -328,7 +328,7 @@ fn fitting(text: &str, room: usize) -> String {
         let ends = marks.iter().flat_map(|mark| text.match_indices(mark).map(|(at, _)| at));
         ends.filter(|end| is_end(end, room)).max()
     };
-    if let Some(end) = longest(&["; ", ": ", " [", " ("], room) {
+    if let Some(end) = longest(&["; ", ": ", " ["], room).or_else(|| longest(&[" ("], room)) {
         return text[..end].to_owned();
     }
     // A list without its end must not look complete.
