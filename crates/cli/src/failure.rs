@@ -178,7 +178,8 @@ fn judge(error: &OpError) -> Judgement {
         OpError::NoSuchAttempt { known, .. } => with_hint(Exit::NotFound, attempts(known)),
         OpError::Refused(EnqueueRefusal::UnknownDependency(_))
         | OpError::Removed(_)
-        | OpError::OutputGone { .. } => (Exit::NotFound, None),
+        | OpError::OutputElsewhere { .. } => (Exit::NotFound, None),
+        OpError::OutputMissing { .. } => with_hint(Exit::NotFound, HOW_LONG_OUTPUT_IS_KEPT),
         OpError::Refused(EnqueueRefusal::IdTaken(_)) => {
             with_hint(Exit::Conflict, "--if-absent returns the existing job instead")
         }
@@ -394,6 +395,10 @@ fn events(nearest: Option<&str>) -> String {
         &format!("the events are {}", HookEvent::ALL.map(HookEvent::name_in_flags).join(", ")),
     )
 }
+
+/// For output that was deleted, most likely on account of its age.
+const HOW_LONG_OUTPUT_IS_KEPT: &str =
+    "output is deleted after some time: `queuectl config get retain_logs` shows after how long";
 
 /// For a job that would wait for itself.
 const SELF_WAIT_HINT: &str = "jobs that depend on this one start only after it ends: wait outside this job, or move \

@@ -92,7 +92,10 @@ pub enum OpError {
     #[error("job `{job}` has no attempt {attempt}")]
     NoSuchAttempt { job: JobId, attempt: u32, known: Vec<u32> },
     #[error("the output of attempt {attempt} of job `{job}` is not on this machine (it ran on `{host}`)")]
-    OutputGone { job: JobId, attempt: u32, host: String },
+    OutputElsewhere { job: JobId, attempt: u32, host: String },
+    /// It ran on this machine.
+    #[error("the output of attempt {attempt} of job `{job}` is missing")]
+    OutputMissing { job: JobId, attempt: u32 },
     #[error("failed to read the output of attempt {attempt} of job `{job}`")]
     DamagedOutput {
         job: JobId,

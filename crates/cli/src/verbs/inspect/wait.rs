@@ -33,7 +33,8 @@ use sys::poll::Poll;
 
 /// Wait until jobs have finished
 ///
-/// Without a selection, waits for all jobs that are not finished now.
+/// Without a selection, waits for all jobs that are not finished now; inside a job, except for that job and those that
+/// depend on it.
 ///
 /// Prints each job that completes. The exit code is 0 if all jobs completed, 1 if one is dead or cancelled, 3 if a job does
 /// not exist, 124 after a timeout. A failed job has not finished: it waits for its retry. Ctrl-C stops waiting; the jobs
@@ -65,8 +66,8 @@ const WORKER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_LOAN_CANDIDATES: usize = 100;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let everything = || Ok(Selection::Matching(JobFilter { phases: unfinished(), ..JobFilter::default() }));
-    let NamedJobs { ids, worst } = ids_to_wait_for(args.selection.resolve_or(context, everything)?, context)?;
+    let selection = args.selection.resolve_or(context, || all_unfinished(context))?;
+    let NamedJobs { ids, worst } = ids_to_wait_for(selection, context)?;
     let store = context.store()?;
     let loan = |inside| SlotLoan::new(context, store, inside, ids.iter().cloned());
     let mut loan = CallingJob::find(store)?.map(loan).transpose()?;
@@ -100,8 +101,24 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     waiting.finish(&ids)
 }
 
-fn unfinished() -> Vec<Phase> {
-    StateName::ALL.into_iter().filter(|state| !state.is_finished()).map(Phase::State).collect()
+/// All unfinished jobs. Inside a job, that one and those that depend on it are left out.
+fn all_unfinished(context: &Context) -> Result<Selection, Failure> {
+    let states = StateName::ALL.into_iter().filter(|state| !state.is_finished());
+    let filter = JobFilter { phases: states.map(Phase::State).collect(), ..JobFilter::default() };
+    let store = context.store()?;
+    let Some(inside) = CallingJob::find(store)? else {
+        return Ok(Selection::Matching(filter));
+    };
+    let mut ids = Vec::new();
+    for job in select(store, &filter)?.into_iter().rev() {
+        if inside.may_end_after(store, &job.id)? {
+            ids.push(job.id);
+        }
+    }
+    if ids.is_empty() {
+        context.hint("there is no other job to wait for")?;
+    }
+    Ok(Selection::Named(NamedJobs { ids, worst: None }))
 }
 
 /// The ids to wait for. A selection is resolved once: jobs that match later are not included.
