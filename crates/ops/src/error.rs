@@ -48,6 +48,9 @@ pub enum OpError {
         #[source]
         problem: JsonProblem,
     },
+    /// A line of JSON lines that ends within an object.
+    #[error("invalid JSON")]
+    IncompleteLine(#[source] JsonProblem),
     #[error("the job was not enqueued")]
     Refused(#[source] EnqueueRefusal),
     #[error("the commit failed, and whether {} is unknown", stored(ids))]
