@@ -68,6 +68,36 @@ fn a_terminal_confirms_a_time_in_full() {
 }
 
 #[test]
+fn schedules_and_jobs_read_times_in_the_same_zone() {
+    let home = Home::new();
+    let at = "2099-01-01 10:00";
+    for (name, zone, expected) in
+        [("a", "<+0330>-3:30", "2099-01-01T06:30:00.000Z"), ("b", "Asia/Tehran", "2099-01-01T06:30:00.000Z")]
+    {
+        let call = |args: &[&str]| home.call(args.iter().chain(&["-q", "--", "true"])).env("TZ", zone).run();
+        call(&["enqueue", "--id", name, "--run-at", at]).ok();
+        call(&["schedule", "add", name, "--at", at]).ok();
+        assert_eq!(home.show(name)["run_at"], expected, "{zone}");
+        assert_eq!(home.run(["schedule", "show", name, "--json"]).ok().json()["next_at"], expected, "{zone}");
+    }
+}
+
+#[test]
+fn an_unknown_zone_in_the_environment_is_named() {
+    let home = Home::new();
+    for args in [
+        &["enqueue", "--run-at", "2099-01-01 10:00", "--", "true"][..],
+        &["schedule", "add", "a", "--at", "2099-01-01 10:00", "--", "true"],
+        &["schedule", "add", "b", "--cron", "0 3 * * *", "--", "true"],
+    ] {
+        let unknown = "hint: the time zone `Nonsense/Zone` in TZ is unknown; ";
+        home.call(args).env("TZ", "Nonsense/Zone").run().ok().says(unknown);
+    }
+    let ran = home.call(["enqueue", "--delay", "1h", "--", "true"]).env("TZ", "Nonsense/Zone").run().ok();
+    assert!(!ran.stderr.contains("Nonsense"), "no zone was needed: {ran}");
+}
+
+#[test]
 fn a_time_that_cannot_be_read_is_refused_with_examples() {
     let home = Home::new();
     for typed in ["soon", "25:00", "2099-02-30", "tomorrow 3"] {
