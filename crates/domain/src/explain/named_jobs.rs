@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::job::life::StateName;
-use crate::values::name::JobId;
+use crate::values::name::{JobId, QueueName};
 use crate::values::span::rough_span;
 use crate::values::timestamp::Timestamp;
 
@@ -36,6 +36,7 @@ pub struct BusySlot {
     pub id: JobId,
     /// How people name the job.
     pub handle: String,
+    pub queue: QueueName,
     pub since: Timestamp,
 }
 
@@ -65,7 +66,8 @@ mod tests {
 
     fn busy(number: u64) -> BusySlot {
         let id = format!("job{number}").parse().expect("valid id");
-        BusySlot { id, handle: number.to_string(), since: NOW.saturating_sub(Duration::from_secs(number)) }
+        let since = NOW.saturating_sub(Duration::from_secs(number));
+        BusySlot { id, handle: number.to_string(), queue: QueueName::default_queue(), since }
     }
 
     #[test]

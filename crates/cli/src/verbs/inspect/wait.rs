@@ -27,7 +27,7 @@ use ops::jobs::change::select;
 use ops::jobs::wait::{UnfinishedJob, Wait, WaitEnd};
 use ops::json::JobJson;
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::live::{live_workers, why_no_job_starts};
+use ops::worker::live::{live_workers, slots_for_new_jobs, why_no_job_starts};
 use store::{JobFilter, Phase, Store};
 use sys::poll::Poll;
 
@@ -219,8 +219,11 @@ impl<'a> WaitReport<'a> {
     fn check_workers(&mut self, wait: &Wait) -> Result<(), Failure> {
         let workers = live_workers(self.store)?;
         if self.context.shows_progress() {
-            let slots = workers.iter().map(|worker| worker.concurrency).sum();
-            self.eta_facts = Some(EtaFacts { slots, ..self.store.eta_facts_by_queue(&wait.by_queue())? });
+            let slots = slots_for_new_jobs(&workers);
+            let facts = self.store.eta_facts_by_queue(&wait.by_queue())?;
+            let longest = wait.unfinished().filter_map(|job| job.running_since).min();
+            let longest_running = longest.map(|since| facts.now.since(since));
+            self.eta_facts = Some(EtaFacts { slots, longest_running, ..facts });
         }
         if let (Some(why), false) = (why_no_job_starts(&workers), self.worker_hint_given) {
             self.worker_hint_given = true;
