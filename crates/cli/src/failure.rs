@@ -178,7 +178,9 @@ fn judge(error: &OpError) -> Judgement {
         OpError::NoSuchAttempt { known, .. } => with_hint(Exit::NotFound, attempts(known)),
         OpError::Refused(EnqueueRefusal::UnknownDependency(_))
         | OpError::Removed(_)
-        | OpError::OutputGone { .. } => (Exit::NotFound, None),
+        | OpError::OutputElsewhere { .. } => (Exit::NotFound, None),
+        OpError::IncompleteLine(_) => with_hint(Exit::Usage, HOW_TO_WRITE_LINES),
+        OpError::OutputMissing { .. } => with_hint(Exit::NotFound, HOW_LONG_OUTPUT_IS_KEPT),
         OpError::Refused(EnqueueRefusal::IdTaken(_)) => {
             with_hint(Exit::Conflict, "--if-absent returns the existing job instead")
         }
@@ -407,6 +409,14 @@ fn events(nearest: Option<&str>) -> String {
         &format!("the events are {}", HookEvent::ALL.map(HookEvent::name_in_flags).join(", ")),
     )
 }
+
+/// For a line that ends within an object.
+const HOW_TO_WRITE_LINES: &str = "write each job on one line; an object over several lines must come first, and then \
+                                  all of the input is read as one document, or it must be in an array";
+
+/// For output that was deleted, most likely on account of its age.
+const HOW_LONG_OUTPUT_IS_KEPT: &str =
+    "output is deleted after some time: `queuectl config get retain_logs` shows after how long";
 
 /// For a job that would wait for itself.
 const SELF_WAIT_HINT: &str = "jobs that depend on this one start only after it ends: wait outside this job, or move \

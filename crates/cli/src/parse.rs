@@ -21,6 +21,7 @@ use super::root::{Cli, Global};
 use super::verbs;
 use super::verbs::jobs::typed_command::begins_json;
 use super::verbs::{GROUPS, Verb};
+use domain::text::shell::quote_words;
 
 /// A command line that clap accepts.
 pub(super) struct CommandLine {
@@ -61,6 +62,9 @@ fn parse_one_verb(root: Command, words: &[OsString]) -> Result<CommandLine, clap
 }
 
 fn parse_by(command: Command, words: &[OsString]) -> Result<CommandLine, clap::Error> {
+    if command_words::line_with_words(&command, words).is_some() {
+        return Err(clap::Error::new(ErrorKind::UnknownArgument));
+    }
     let words = command_words::mark(&command, words);
     let mut matches = command.try_get_matches_from(words.iter())?;
     let Cli { global } = Cli::from_arg_matches_mut(&mut matches)?;
@@ -79,6 +83,12 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
     root.build();
     let words = aliases::expand(&Cli::command(), words);
     let (command, path) = verb_of(&root, &words);
+    if let Some(line) = command_words::line_with_words(&root, &words) {
+        let line: Vec<String> = line.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let hint = format!("for a program with a blank in its name, write `-- {}`", quote_words(&line));
+        return Failure::usage(format!("`{}` is a shell line, so only flags may follow it", line[0]))
+            .with_hint(hint);
+    }
     let verb = named(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
     if let Some(typed) = verb {
         return unknown_verb(command, &path, typed);

@@ -34,7 +34,8 @@ pub struct Facts {
     pub workers: WorkerFacts,
     /// Processes of its attempt that could not be killed, each with the reason.
     pub unkillable: Vec<(u32, String)>,
-    /// The jobs in the slots of the workers that serve its queue, the longest first.
+    /// The running jobs that it waits for, the longest first: those in the slots of the workers that serve its queue, if all
+    /// slots are busy, or those of its queue, if that is full.
     pub busy_slots: Vec<BusySlot>,
     /// The job on whose account it was cancelled.
     pub failed_dependency: Option<FailedDependency>,
@@ -49,6 +50,11 @@ pub struct QueueFacts {
 }
 
 impl QueueFacts {
+    /// Whether as many of its jobs run as its limit allows.
+    pub fn is_full(&self) -> bool {
+        self.concurrency.is_some_and(|limit| self.running >= u64::from(limit))
+    }
+
     fn limits(&self, now: Timestamp) -> QueueLimits {
         QueueLimits {
             paused: self.paused.clone(),
@@ -134,6 +140,8 @@ pub struct Explanation {
     pub probable_start: Option<Timestamp>,
     /// How many past attempts the estimate is based on, if any.
     pub estimated_from: Option<u64>,
+    /// There is no estimate because the running jobs already take much longer than usual.
+    pub is_overdue: bool,
 }
 
 /// The sentences show times in this format.
@@ -232,7 +240,9 @@ fn waiting(facts: &Facts, clock: &Clock) -> Explanation {
         reasons.extend(jobs_ahead(facts.ahead_in_queue));
     }
     let (probable_start, estimated_from) = estimate(facts, &reasons);
-    Explanation { reasons, probable_start, estimated_from }
+    let is_overdue = !reasons.iter().any(is_open_ended)
+        && facts.durations.is_some_and(|durations| time_to_free_slot(facts, durations.average).is_none());
+    Explanation { reasons, probable_start, estimated_from, is_overdue }
 }
 
 fn put_into_words(facts: &Facts, wait_reason: WaitReason, clock: &Clock) -> Reason {
@@ -331,10 +341,9 @@ fn jobs_ahead(ahead: Count) -> Option<Reason> {
     (ahead.least > 0).then(|| reason(Code::Behind, message))
 }
 
-/// The probable start: when every reason with a known end has ended and the jobs ahead have run. A reason without a
-/// known end makes the start unknown.
-fn estimate(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64>) {
-    let is_open_ended = |reason: &Reason| match reason.code {
+/// Whether the end of this reason is unknown.
+fn is_open_ended(reason: &Reason) -> bool {
+    match reason.code {
         Code::Blocked
         | Code::QueuePaused
         | Code::NoWorker
@@ -354,7 +363,12 @@ fn estimate(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64
         | Code::Cancelling
         | Code::Unkillable
         | Code::Finished => false,
-    };
+    }
+}
+
+/// The probable start: when every reason with a known end has ended and the jobs ahead have run. A reason without a
+/// known end makes the start unknown.
+fn estimate(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64>) {
     if reasons.iter().any(is_open_ended) {
         return (None, None);
     }
@@ -363,7 +377,7 @@ fn estimate(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64
     let by_rate = facts.queue.meter.map_or(facts.now, |meter| {
         facts.now.saturating_add(meter.time_for(facts.now, facts.ahead_in_queue.least + 1))
     });
-    let is_free = facts.workers.busy < facts.workers.slots && !is_full(facts);
+    let is_free = facts.workers.busy < facts.workers.slots && !facts.queue.is_full();
     // If a slot is free, the jobs ahead in a rate-limited queue wait for tokens, not for slots.
     let is_limited_by_rate = is_free && facts.queue.meter.is_some() && facts.ahead.is_exact;
     match wait_by_history(facts) {
@@ -374,18 +388,36 @@ fn estimate(facts: &Facts, reasons: &[Reason]) -> (Option<Timestamp>, Option<u64
     }
 }
 
-/// How long the jobs ahead take, and the number of attempts that the estimate is based on. It assumes that the running
-/// jobs are half done and that the jobs ahead run one after the other in each slot.
+/// How long the jobs ahead take, and the number of attempts that the estimate is based on. It assumes that the jobs ahead
+/// run one after the other in each slot.
 fn wait_by_history(facts: &Facts) -> Option<(Duration, u64)> {
     let slots =
         facts.queue.concurrency.map_or(facts.workers.slots, |limit| facts.workers.slots.min(limit.into()));
     let durations = facts.durations.filter(|_| facts.ahead.is_exact && slots > 0)?;
     let turns = u32::try_from(facts.ahead.least / slots).unwrap_or(u32::MAX);
-    Some((durations.average / 2 + durations.average.saturating_mul(turns), durations.attempts))
+    let first_free = time_to_free_slot(facts, durations.average)?;
+    Some((first_free.saturating_add(durations.average.saturating_mul(turns)), durations.attempts))
 }
 
-fn is_full(facts: &Facts) -> bool {
-    facts.queue.concurrency.is_some_and(|limit| facts.queue.running >= u64::from(limit))
+/// When the first running job will probably end: half of the average if it is unknown since when they run. `None` if all of
+/// them already take much longer than usual.
+fn time_to_free_slot(facts: &Facts, average: Duration) -> Option<Duration> {
+    if facts.busy_slots.is_empty() {
+        return Some(average / 2);
+    }
+    facts.busy_slots.iter().filter_map(|slot| expected_rest(facts.now.since(slot.since), average)).min()
+}
+
+/// An attempt that has run for more than this many times the average is unlike the earlier ones.
+const MAX_OVERDUE: u32 = 10;
+
+/// How much longer an attempt will probably run. One that has run longer than the average is expected to run as long
+/// again; `None` if it has run so long that the average says nothing about it.
+pub(crate) fn expected_rest(elapsed: Duration, average: Duration) -> Option<Duration> {
+    if elapsed < average {
+        return Some(average - elapsed);
+    }
+    (elapsed <= average.saturating_mul(MAX_OVERDUE)).then_some(elapsed)
 }
 
 /// `a (processing), b (pending), and 3 more`

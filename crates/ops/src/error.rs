@@ -49,6 +49,9 @@ pub enum OpError {
         #[source]
         problem: JsonProblem,
     },
+    /// A line of JSON lines that ends within an object.
+    #[error("invalid JSON")]
+    IncompleteLine(#[source] JsonProblem),
     #[error("the job was not enqueued")]
     Refused(#[source] EnqueueRefusal),
     #[error("the commit failed, and whether {} is unknown", stored(ids))]
@@ -93,7 +96,10 @@ pub enum OpError {
     #[error("job `{job}` has no attempt {attempt}")]
     NoSuchAttempt { job: JobId, attempt: u32, known: Vec<u32> },
     #[error("the output of attempt {attempt} of job `{job}` is not on this machine (it ran on `{host}`)")]
-    OutputGone { job: JobId, attempt: u32, host: String },
+    OutputElsewhere { job: JobId, attempt: u32, host: String },
+    /// It ran on this machine.
+    #[error("the output of attempt {attempt} of job `{job}` is missing")]
+    OutputMissing { job: JobId, attempt: u32 },
     #[error("failed to read the output of attempt {attempt} of job `{job}`")]
     DamagedOutput {
         job: JobId,

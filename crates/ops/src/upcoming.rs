@@ -28,6 +28,8 @@ pub struct Coming {
     /// Null for a schedule.
     pub number: Option<u64>,
     pub id: Option<JobId>,
+    /// The job's name, if it has one.
+    pub name: Option<String>,
     /// Null for a job.
     pub schedule: Option<ScheduleName>,
     pub queue: QueueName,
@@ -47,6 +49,7 @@ fn merged(next: Upcoming) -> Vec<Coming> {
         at: job.life.due_at,
         kind: if job.life.state == State::Failed { Kind::Retry } else { Kind::Start },
         number: Some(job.number),
+        name: job.name().map(str::to_owned),
         id: Some(job.id),
         schedule: None,
         queue: job.queue,
@@ -58,6 +61,7 @@ fn merged(next: Upcoming) -> Vec<Coming> {
             kind: Kind::Schedule,
             number: None,
             id: None,
+            name: schedule.job.name,
             schedule: Some(schedule.name),
             queue: schedule.job.queue.unwrap_or_else(QueueName::default_queue),
             command: schedule.job.command.unwrap_or_default(),

@@ -87,9 +87,9 @@ impl dyn Store + '_ {
         self.view(find::latest)
     }
 
-    /// The job that was enqueued last among those that run.
-    pub fn latest_running(&self) -> Result<Option<JobId>> {
-        self.view(find::latest_running)
+    /// The job that was enqueued last among those that run, except for one.
+    pub fn latest_running(&self, except: Option<&JobId>) -> Result<Option<JobId>> {
+        self.view(|tx| find::latest_running(tx, except))
     }
 
     /// The dead jobs that match a filter, whatever its phases are, with what they died of; otherwise as [`Self::select`].

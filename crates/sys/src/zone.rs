@@ -27,6 +27,13 @@ pub fn local() -> TimeZone {
     TimeZone::try_system().ok().filter(known).or_else(of_machine).unwrap_or(TimeZone::UTC)
 }
 
+/// The value of `TZ` if no such zone is known.
+pub fn unknown_name_in_environment() -> Option<String> {
+    let name = std::env::var("TZ").ok().filter(|name| !name.is_empty())?;
+    let is_known = TimeZone::try_system().is_ok_and(|zone| !zone.is_unknown());
+    (!is_known).then_some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

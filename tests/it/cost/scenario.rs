@@ -102,7 +102,7 @@ fn read_all(fixture: &Fixture) {
     store.ids_with_suffix(&job_id("d-1"), 10, PAGE).expect("ids");
     store.id_of_number(1).expect("an id");
     store.latest().expect("the latest job");
-    store.latest_running().expect("the latest job that runs");
+    store.latest_running(None).expect("the latest job that runs");
     store.select(&JobFilter::in_phase(Phase::State(StateName::Dead)), None, PAGE).expect("a selection");
     store.settings().expect("the settings");
     store.batches(PAGE).expect("the batches");

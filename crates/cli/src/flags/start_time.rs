@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render::text::printable;
 use domain::values::clock::confirmation;
 use domain::values::human_time::{HumanTimeError, parse_human_time};
 use domain::values::span::{SpanError, parse_span};
@@ -35,7 +36,10 @@ impl StartTime {
     /// Tells the user on the terminal how a relative time was understood.
     pub(crate) fn confirm(&self, context: &Context) -> Result<(), Failure> {
         match self {
-            Self::Relative(at, zone) => context.note(&confirmation(*at, now(), zone)),
+            Self::Relative(at, zone) => {
+                context.note(&confirmation(*at, now(), zone))?;
+                if *zone == zone::local() { hint_unknown_zone(context) } else { Ok(()) }
+            }
             Self::Exact(_) | Self::After(_) => Ok(()),
         }
     }
@@ -54,6 +58,16 @@ pub(crate) fn start_fields(
             (run_at.fields().0.or(delay.fields().0), delay.fields().1.or(Some(Duration::ZERO)))
         }
     }
+}
+
+/// Prints a hint if `TZ` names a zone that does not exist, so that another one was used.
+pub(crate) fn hint_unknown_zone(context: &Context) -> Result<(), Failure> {
+    let Some(name) = zone::unknown_name_in_environment() else {
+        return Ok(());
+    };
+    let zone = zone::local();
+    let used = zone.iana_name().unwrap_or("UTC");
+    context.hint(&format!("the time zone `{}` in TZ is unknown; {used} was used", printable(&name)))
 }
 
 fn now() -> Timestamp {

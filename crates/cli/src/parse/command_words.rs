@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{Arg, Command};
 
 use crate::flags::each::ARGUMENTS;
-use crate::verbs::jobs::typed_command::begins_json;
+use crate::verbs::jobs::typed_command::{begins_json, looks_like_split_json};
 
 /// The verbs that take a command, and how many words of their own come before it.
 const VERBS: [(&[&str], usize); 5] = [
@@ -60,6 +60,27 @@ fn mark_with_arguments(root: &Command, words: &[OsString]) -> Option<Vec<OsStrin
     Some(marked)
 }
 
+/// A line for the shell and the words after it, if one of them is neither a flag nor the value of one.
+pub(super) fn line_with_words<'a>(root: &Command, words: &'a [OsString]) -> Option<&'a [OsString]> {
+    if words.iter().any(|word| word == ARGUMENTS) {
+        return None;
+    }
+    let Places { command, path, .. } = scan(root, words, EachTakes::File);
+    let first = command.filter(|first| is_line(words, *first))?;
+    // The verb explains how to quote JSON.
+    if looks_like_split_json(words[first..].iter().filter_map(|word| word.to_str())) {
+        return None;
+    }
+    let mut at = first + 1;
+    while let Some(word) = words.get(at).filter(|word| *word != "--" && !is_other_input(word)) {
+        if !is_flag(word) {
+            return Some(&words[first..]);
+        }
+        at += if takes_next_word(&path, word) { 2 } else { 1 };
+    }
+    None
+}
+
 /// Whether the command that begins here is a line for the shell.
 fn is_line(words: &[OsString], first: usize) -> bool {
     words.len() == first + 1 || words[first].to_string_lossy().contains(char::is_whitespace)
@@ -81,16 +102,18 @@ enum EachTakes {
 
 /// The places of words that matter here.
 #[derive(Debug, Default)]
-struct Places {
+struct Places<'c> {
     /// Where the command begins; `None` if the verb takes none, or if it is marked already.
     command: Option<usize>,
+    /// The verb that takes the command, after those that lead to it.
+    path: Vec<&'c Command>,
     /// The last `--each` before it.
     each: Option<usize>,
     /// `--` marks the command.
     is_marked: bool,
 }
 
-fn scan(root: &Command, words: &[OsString], each_takes: EachTakes) -> Places {
+fn scan<'c>(root: &'c Command, words: &[OsString], each_takes: EachTakes) -> Places<'c> {
     let mut path: Vec<&Command> = vec![root];
     let mut own_words = None;
     let mut places = Places::default();
@@ -115,7 +138,7 @@ fn scan(root: &Command, words: &[OsString], each_takes: EachTakes) -> Places {
                 None => return places,
                 Some(0) => {
                     let is_command = places.each.is_some() || !is_other_input(word);
-                    return Places { command: is_command.then_some(at), ..places };
+                    return Places { command: is_command.then_some(at), path, ..places };
                 }
                 Some(more) => own_words = Some(more - 1),
             }

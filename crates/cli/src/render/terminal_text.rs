@@ -1,5 +1,6 @@
 //! The output of a job as a terminal may see it: text, newlines, tabs and colours. Everything else that could control
-//! the terminal is escaped.
+//! the terminal is escaped. Of the attributes of text, only known ones are passed on, and none that hides text. Text in
+//! the colour of its background stays possible: which colours look the same depends on the terminal.
 
 use std::borrow::Cow;
 
@@ -83,11 +84,13 @@ impl TerminalText {
     }
 
     fn set_color(&mut self, sequence: &str, shown: &mut String) {
-        if !self.shows_colors {
+        let typed = sequence.trim_start_matches([ESCAPE, '[']).trim_end_matches('m');
+        let Some(parameters) = known_parameters(typed).filter(|_| self.shows_colors) else {
             return;
-        }
+        };
+        let parameters = parameters.as_str();
+        let sequence = &format!("\u{1b}[{parameters}m");
         shown.push_str(sequence);
-        let parameters = sequence.trim_start_matches([ESCAPE, '[']).trim_end_matches('m');
         let starts_over =
             parameters.split(';').next().is_none_or(|first| first.bytes().all(|digit| digit == b'0'));
         if starts_over || self.on.len() + sequence.len() > MAX_REMEMBERED {
@@ -97,6 +100,49 @@ impl TerminalText {
             self.on.push_str(sequence);
         }
     }
+}
+
+/// The parameters that set colours or known attributes; `None` if there are no such parameters. The attribute that hides
+/// text (8) is not one of them.
+fn known_parameters(typed: &str) -> Option<String> {
+    let mut known = Vec::new();
+    let mut rest = typed.split(';');
+    while let Some(parameter) = rest.next() {
+        match (parameter.split_once(':'), number(parameter)) {
+            (Some((main, form)), _) => known.extend(is_known_form(main, form).then(|| parameter.to_owned())),
+            (None, Some(38 | 48)) => known.extend(long_color(parameter, &mut rest)),
+            (None, Some(0..=7 | 9 | 21..=37 | 39..=47 | 49 | 90..=107)) => known.push(parameter.to_owned()),
+            (None, Some(_) | None) => {}
+        }
+    }
+    (!known.is_empty()).then(|| known.join(";"))
+}
+
+/// An absent number means 0.
+fn number(parameter: &str) -> Option<u32> {
+    if parameter.is_empty() { Some(0) } else { parameter.parse().ok() }
+}
+
+/// `38:5:1`, `48:2::1:2:3`, and the underlines `4:0` to `4:5`.
+fn is_known_form(main: &str, form: &str) -> bool {
+    let kind = form.split(':').next().and_then(number);
+    match number(main) {
+        Some(38 | 48) => matches!(kind, Some(2 | 5)),
+        Some(4) => form.len() == 1 && matches!(kind, Some(0..=5)),
+        Some(_) | None => false,
+    }
+}
+
+/// `38;5;1` or `48;2;1;2;3`; `None` if it is incomplete.
+fn long_color<'t>(main: &str, rest: &mut impl Iterator<Item = &'t str>) -> Option<String> {
+    let kind = rest.next()?;
+    let components = match number(kind) {
+        Some(2) => 3,
+        Some(5) => 1,
+        Some(_) | None => return None,
+    };
+    let values: Vec<&str> = rest.take(components).filter(|value| !value.contains(':')).collect();
+    (values.len() == components).then(|| [&[main, kind], &values[..]].concat().join(";"))
 }
 
 /// The length of the colour that the text begins with: `ESC [`, numbers, `m`.
@@ -183,6 +229,31 @@ mod tests {
             assert_eq!(shown(bytes.as_bytes()), expected);
         }
         assert_eq!(TerminalText::new(false).show(b"\x1b[31mred\x1b[0m\x1b[2J"), "red\\u{1b}[2J");
+    }
+
+    #[test]
+    fn only_known_attributes_are_passed_on_and_none_that_hides_text() {
+        for (typed, known) in [
+            ("8", None),
+            ("08", None),
+            ("1;8", Some("1")),
+            ("8;31", Some("31")),
+            ("", Some("")),
+            ("0;32", Some("0;32")),
+            ("38;5;8", Some("38;5;8")),
+            ("48;2;8;8;8;4", Some("48;2;8;8;8;4")),
+            ("38;5;8;8", Some("38;5;8")),
+            ("38;5", None),
+            ("38;8;1", Some("1")),
+            ("38:2::1:2:3;1", Some("38:2::1:2:3;1")),
+            ("4:3", Some("4:3")),
+            ("8:1", None),
+            ("10;50;108;99999999999", None),
+            ("107;29;9", Some("107;29;9")),
+        ] {
+            assert_eq!(known_parameters(typed).as_deref(), known, "{typed}");
+        }
+        assert_eq!(shown(b"a\x1b[8mb\x1b[1;8mc"), "ab\u{1b}[1mc\u{1b}[0m");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::explain::QueueFacts;
+use crate::explain::{QueueFacts, expected_rest};
 use crate::values::timestamp::Timestamp;
 
 /// How far back the completion rate is measured.
@@ -35,9 +35,9 @@ impl CompletionRate {
 
     /// The time until the batch is finished, at the rate of the last minute. Until a job has finished, the estimate
     /// assumes the typical duration per job and all slots that may run them. Never shorter than the rate limits of its
-    /// queues require.
+    /// queues require. Unknown without slots, and if a job has already run much longer than usual.
     pub fn time_left(&self, remaining: u64, facts: &EtaFacts) -> Option<Duration> {
-        if facts.queue_samples.iter().any(|sample| sample.queue.paused.is_some()) {
+        if facts.slots == 0 || facts.queue_samples.iter().any(|sample| sample.queue.paused.is_some()) {
             return None;
         }
         let seconds = match self.per_second() {
@@ -45,7 +45,11 @@ impl CompletionRate {
             None => facts.seconds_by_history(remaining)?,
         };
         let by_rate_of_completion = Duration::try_from_secs_f64(seconds).ok()?;
-        Some(by_rate_of_completion.max(facts.time_by_rate_limits(remaining)))
+        let by_all_jobs = by_rate_of_completion.max(facts.time_by_rate_limits(remaining));
+        match facts.overdue() {
+            Some((elapsed, typical)) if elapsed > by_all_jobs => expected_rest(elapsed, typical),
+            Some(_) | None => Some(by_all_jobs),
+        }
     }
 }
 
@@ -57,6 +61,8 @@ pub struct EtaFacts {
     pub typical: Option<Duration>,
     /// How many jobs can run at the same time.
     pub slots: u32,
+    /// How long the job that runs longest has run.
+    pub longest_running: Option<Duration>,
     /// A sample of the unfinished jobs, by queue; it stands for all of them.
     pub queue_samples: Vec<QueueSample>,
 }
@@ -71,6 +77,11 @@ pub struct QueueSample {
 }
 
 impl EtaFacts {
+    /// How long the job that runs longest has run, and the typical duration, if it has run longer than that.
+    fn overdue(&self) -> Option<(Duration, Duration)> {
+        self.longest_running.zip(self.typical).filter(|(elapsed, typical)| elapsed > typical)
+    }
+
     /// The larger of the time of the slowest queue and the time of all queues together, in seconds. `None` if no job has
     /// ever run or there are no slots.
     fn seconds_by_history(&self, remaining: u64) -> Option<f64> {
@@ -115,7 +126,7 @@ mod tests {
     }
 
     fn facts(typical: Option<Duration>, slots: u32) -> EtaFacts {
-        EtaFacts { now: Timestamp::EPOCH, typical, slots, queue_samples: Vec::new() }
+        EtaFacts { now: Timestamp::EPOCH, typical, slots, longest_running: None, queue_samples: Vec::new() }
     }
 
     fn rate_of(samples: &[(u64, u64)]) -> CompletionRate {
@@ -157,6 +168,23 @@ mod tests {
         assert_eq!(left(100, Some(seconds(2)), 0), None, "no slots");
         assert_eq!(left(100, None, 4), None, "no job has ever run");
         assert_eq!(left(u64::MAX, Some(Duration::MAX), 1), None, "out of range");
+    }
+
+    #[test]
+    fn a_job_that_runs_longer_than_usual_is_expected_to_run_as_long_again() {
+        let left = |remaining, elapsed| {
+            let facts = EtaFacts { longest_running: Some(seconds(elapsed)), ..facts(Some(seconds(2)), 1) };
+            rate_of(&[(0, 0), (1, 0)]).time_left(remaining, &facts)
+        };
+        assert_eq!(left(1, 1), Some(seconds(2)));
+        assert_eq!(left(1, 15), Some(seconds(15)));
+        assert_eq!(left(1, 420), None, "the typical duration says nothing about such a job");
+        assert_eq!(left(500, 420), Some(seconds(1_000)), "the other jobs take longer");
+    }
+
+    #[test]
+    fn without_slots_there_is_no_estimate() {
+        assert_eq!(rate_of(&[(0, 0), (10, 20)]).time_left(10, &facts(Some(seconds(2)), 0)), None);
     }
 
     fn sample(unfinished: u64, waiting: u64, concurrency: Option<u32>, rate: Option<&str>) -> QueueSample {

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::job::life::StateName;
-use crate::values::name::JobId;
+use crate::values::name::{JobId, QueueName};
 use crate::values::span::rough_span;
 use crate::values::timestamp::Timestamp;
 
@@ -36,6 +36,7 @@ pub struct BusySlot {
     pub id: JobId,
     /// How people name the job.
     pub handle: String,
+    pub queue: QueueName,
     pub since: Timestamp,
     pub is_paused: bool,
 }
@@ -70,7 +71,8 @@ mod tests {
     fn busy(number: u64) -> BusySlot {
         let id = format!("job{number}").parse().expect("valid id");
         let since = NOW.saturating_sub(Duration::from_secs(number));
-        BusySlot { id, handle: number.to_string(), since, is_paused: number == 43 }
+        let queue = QueueName::default_queue();
+        BusySlot { id, handle: number.to_string(), queue, since, is_paused: number == 43 }
     }
 
     #[test]

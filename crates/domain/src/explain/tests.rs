@@ -5,6 +5,7 @@ use crate::job::LatestAttempt;
 use crate::job::life::{CancelReason, DeadReason, Lease, Life, Losses};
 use crate::job::options::JobOptions;
 use crate::queue::rate::Rate;
+use crate::values::name::QueueName;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -192,6 +193,31 @@ fn the_estimate_adds_up_known_waits_and_is_unknown_otherwise() {
         (facts.queue.concurrency, facts.queue.running) = (Some(1), 1);
     });
     assert_eq!(start(&one_at_a_time), (Some(later(25)), Some(7)));
+}
+
+#[test]
+fn a_job_that_runs_longer_than_usual_is_expected_to_run_as_long_again() {
+    let average = Duration::from_secs(10);
+    let busy_for = |seconds: &[u64]| {
+        let facts = with(|facts| {
+            (facts.durations, facts.workers.busy) = (Some(Durations { attempts: 7, average }), 2);
+            facts.busy_slots = seconds
+                .iter()
+                .map(|seconds| BusySlot {
+                    id: "other".parse().expect("an id"),
+                    handle: "other".to_owned(),
+                    queue: QueueName::default_queue(),
+                    since: NOW.saturating_sub(Duration::from_secs(*seconds)),
+                })
+                .collect();
+        });
+        let explanation = explain(&facts, &TimeFormat::Full);
+        (explanation.probable_start, explanation.is_overdue)
+    };
+    assert_eq!(busy_for(&[4, 3]), (Some(later(6)), false));
+    assert_eq!(busy_for(&[30, 20]), (Some(later(20)), false));
+    assert_eq!(busy_for(&[500, 3]), (Some(later(7)), false));
+    assert_eq!(busy_for(&[500, 420]), (None, true), "the average says nothing about such jobs");
 }
 
 #[test]

@@ -6,9 +6,10 @@ use serde_json::Value;
 const MAX_VALUE_BYTES: usize = 8 << 10;
 
 /// Each variable, and where its value is in the event. A variable is set if the event has its subject.
-const VARIABLES: [(&str, &str, &str); 16] = [
+const VARIABLES: [(&str, &str, &str); 17] = [
     ("QUEUECTL_JOB_ID", "job", "id"),
     ("QUEUECTL_JOB_NUMBER", "job", "number"),
+    ("QUEUECTL_JOB_NAME", "job", "name"),
     ("QUEUECTL_JOB_STATE", "job", "state"),
     ("QUEUECTL_JOB_QUEUE", "job", "queue"),
     ("QUEUECTL_JOB_COMMAND", "job", "command"),
@@ -58,14 +59,14 @@ mod tests {
 
     #[test]
     fn the_variables_are_those_of_the_subject() {
-        let payload =
-            r#"{"delivery":"d-1","event":"dead","at":"x","job":{"id":"a","number":7,"error":null}}"#;
+        let payload = r#"{"delivery":"d-1","event":"dead","at":"x","job":{"id":"a","number":7,"name":"nightly","error":null}}"#;
         let variables = variables_of(payload);
         let value =
             |name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
         assert_eq!(value("QUEUECTL_EVENT"), Some("dead"));
         assert_eq!(value("QUEUECTL_JOB_ID"), Some("a"));
         assert_eq!(value("QUEUECTL_JOB_NUMBER"), Some("7"));
+        assert_eq!(value("QUEUECTL_JOB_NAME"), Some("nightly"));
         assert_eq!(value("QUEUECTL_JOB_ERROR"), Some(""));
         assert_eq!(value("QUEUECTL_DLQ_COUNT"), None);
         assert_eq!(event_of(payload), "dead");

@@ -25,6 +25,10 @@ pub fn parse_span(text: &str) -> Result<Duration, SpanError> {
         return span_from_seconds(seconds);
     }
     let malformed = || SpanError::Malformed(text.to_owned());
+    // `15:24:09` looks like a time of day.
+    if trimmed.contains(':') {
+        return Err(malformed());
+    }
     let span: Span = trimmed.parse().map_err(|_| malformed())?;
     let signed = span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| malformed())?;
     let whole = Duration::try_from(signed).map_err(|_| SpanError::Negative(text.to_owned()))?;
@@ -158,7 +162,9 @@ mod tests {
 
     #[test]
     fn invalid_durations_are_refused() {
-        for text in ["", " ", "soon", "5 parsecs", "NaN", "1y", "1mo", "--5s"] {
+        for text in
+            ["", " ", "soon", "5 parsecs", "NaN", "1y", "1mo", "--5s", "15:24:09", "00:05", "1h 00:05:00"]
+        {
             assert!(matches!(parse_span(text), Err(SpanError::Malformed(_))), "{text}");
         }
         for text in ["-1", "-5s", "-PT5S"] {

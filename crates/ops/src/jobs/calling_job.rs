@@ -80,6 +80,15 @@ impl CallingJob {
         Ok(())
     }
 
+    /// Whether this job can end after another job: false for itself and for jobs that depend on it.
+    pub fn may_end_after(&self, store: &dyn Store, id: &JobId) -> Result<bool, OpError> {
+        match self.check_may_wait_for(store, [id.clone()]) {
+            Err(OpError::WaitsForItself { .. }) => Ok(false),
+            Ok(()) | Err(OpError::OnlySlotTaken { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The same check for a job that is about to be enqueued into this queue.
     pub fn check_may_wait_in(&self, store: &dyn Store, queue: &QueueName) -> Result<(), OpError> {
         if *queue == self.job.queue && self.fills_its_queue(store)? {

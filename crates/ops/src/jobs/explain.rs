@@ -31,8 +31,14 @@ pub fn explain(store: &dyn Store, id: &JobId, format: &TimeFormat) -> Result<Job
     add_workers(&mut facts, &workers);
     facts.failed_dependency = failed_dependency(store, &facts.job)?;
     let is_waiting = matches!(facts.job.life.state.name(), StateName::Pending | StateName::Failed);
-    if is_waiting && facts.workers.serving > 0 && facts.workers.busy >= facts.workers.slots {
-        facts.busy_slots = busy_slots(store, &facts.job, &workers)?;
+    if is_waiting && facts.workers.serving > 0 {
+        let are_all_busy = facts.workers.busy >= facts.workers.slots;
+        if are_all_busy || facts.queue.is_full() {
+            facts.busy_slots = busy_slots(store, &facts.job, &workers)?;
+        }
+        if !are_all_busy {
+            facts.busy_slots.retain(|slot| slot.queue == facts.job.queue);
+        }
     }
     for found in store.unkillable()?.into_iter().filter(|found| found.lease.job == *id && found.is_alive()) {
         facts.unkillable.push((found.pid, found.why));
@@ -53,6 +59,7 @@ fn busy_slots(store: &dyn Store, job: &Job, workers: &[Worker]) -> Result<Vec<Bu
         slots.extend(lease.map(|lease| BusySlot {
             id: job.id.clone(),
             handle: job.handle(),
+            queue: job.queue.clone(),
             since: lease.started_at,
             is_paused: lease.paused_at.is_some(),
         }));

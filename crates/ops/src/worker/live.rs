@@ -43,6 +43,12 @@ fn lease_cutoff(store: &dyn Store) -> Result<Timestamp, StoreError> {
     Ok(store.now()?.saturating_sub(in_force(store)?.lease))
 }
 
+/// The slots of those of these workers that do not drain.
+pub fn slots_for_new_jobs(workers: &[Worker]) -> u32 {
+    let running = workers.iter().filter(|worker| worker.state == WorkerState::Running);
+    running.map(|worker| worker.concurrency).sum()
+}
+
 /// Whether one of these workers takes jobs of this queue.
 pub fn is_served(queue: &QueueName, workers: &[Worker]) -> bool {
     workers.iter().any(|worker| worker.served.has_queue(queue))

@@ -1,12 +1,17 @@
 //! `queuectl events`
 
 use std::io::{BufRead, BufReader};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::cli::harness::Home;
 use crate::cli::harness::pseudo_terminal::on_terminal;
 use crate::cli::harness::working_home::WorkingHome;
+
+/// Longer than any step here takes.
+const BOUND: Duration = Duration::from_secs(60);
 
 fn events(home: &Home, args: &[&str]) -> Vec<Value> {
     let ran = home.run([&["events", "--json"], args].concat()).ok();
@@ -182,9 +187,11 @@ fn follow_shows_jobs_as_they_run() {
     let home = WorkingHome::new();
     home.run(["enqueue", "-q", "--id", "old", "--", "true"]).ok();
     let mut child = home.call(["events", "-f", "--jobs", "--json"]).spawn();
-    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    let mut wait_for = |job: &str, event: &str| loop {
-        let line = lines.next().expect("a line").expect("text");
+    let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+    let (sender, lines) = channel();
+    std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    let wait_for = |job: &str, event: &str| loop {
+        let line = lines.recv_timeout(BOUND).unwrap_or_else(|_| panic!("no line says {event} of job {job}"));
         let found: Value = serde_json::from_str(&line).expect("an object");
         if found["job"] == job && found["event"] == event {
             return;

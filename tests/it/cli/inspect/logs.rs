@@ -319,6 +319,44 @@ fn deleted_output_is_not_mistaken_for_empty_output() {
 }
 
 #[test]
+fn an_attempt_whose_output_is_deleted_does_not_hide_the_others() {
+    let long = vec![b'x'; 40_000];
+    let printed: [Printed<'_>; 3] =
+        [&[(Stream::Out, &long)], &[(Stream::Out, b"two\n")], &[(Stream::Out, b"three\n")]];
+    let home = Home::with_attempts(&printed.map(|printed| (printed, FAILURE)));
+    fs::remove_file(home.log(1)).expect("it goes");
+    let ran = home.run(["logs", "a", "--all"]).prints("two\nthree\n").says("the output of attempt 1");
+    assert_eq!(ran.status.code(), Some(3), "{ran}");
+    home.run(["enqueue", "-q", "--id", "b", "--", "true"]).ok();
+    let ran =
+        home.run(["logs", "a", "b", "--all"]).shows("two").shows("three").says("the output of attempt 1");
+    assert_eq!(ran.status.code(), Some(3), "{ran}");
+}
+
+#[test]
+fn output_that_was_deleted_on_this_machine_is_missing() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "a", "--", "seq", "30000"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    fs::remove_file(home.log(1)).expect("it goes");
+    home.run(["logs", "a"])
+        .fails(3)
+        .says("error: the output of attempt 1 of job `a` is missing\n")
+        .says("hint: output is deleted after some time: `queuectl config get retain_logs` shows");
+}
+
+#[test]
+fn the_tail_of_every_attempt_that_has_ended_is_followed() {
+    let home = Home::with_attempts(&[
+        (&[(Stream::Out, b"1a\n1b\n")], FAILURE),
+        (&[(Stream::Out, b"2a\n2b\n")], FAILURE),
+        (&[(Stream::Out, b"3a\n3b\n")], Outcome::Success),
+    ]);
+    home.run(["logs", "a", "--all", "-f", "-n", "1"]).ok().prints("1b\n2b\n3b\n");
+    home.run(["logs", "a", "--all", "-f", "-n", "0"]).ok().prints("");
+}
+
+#[test]
 fn a_link_or_fifo_in_place_of_a_log_is_not_read() {
     let home = Home::with_jobs(&["a"]);
     home.run_attempt(&[(Stream::Out, &vec![b'x'; 40_000])], Outcome::Success, LARGE_LOG_LIMIT);

@@ -11,7 +11,6 @@ fn a_pretty_printed_array_is_stored_as_a_whole() {
     let home = Home::new();
     home.file("jobs.json", PRETTY);
     home.run(["enqueue", "--file", "jobs.json"]).ok().prints("a\nb\n").says("no worker is running");
-    home.run(["remove", "-q", "--yes", "a", "b"]);
     let home = Home::new();
     home.call(["enqueue", "-"]).with_stdin(PRETTY).run().ok().prints("a\nb\n");
     let home = Home::new();
@@ -34,6 +33,17 @@ fn objects_over_several_lines_are_documents_and_json_lines_may_begin_with_a_mark
     let lines = "\u{feff}{\"id\":\"f\",\"command\":\"true\"}\n{\"id\":\"g\",\"command\":\"true\"}\n";
     home.call(["enqueue", "-"]).with_stdin(lines).run().ok().prints("f\ng\n");
     home.call(["enqueue", "-"]).with_stdin("[]").run().ok().prints("");
+}
+
+#[test]
+fn an_object_over_several_lines_after_json_lines_is_refused_with_the_forms_that_work() {
+    let home = Home::new();
+    let input = "{\"id\":\"a\",\"command\":\"true\"}\n{\n  \"command\": \"true\"\n}\n";
+    home.file("jobs.jsonl", input);
+    home.run(["enqueue", "-f", "jobs.jsonl"])
+        .fails(2)
+        .says("error: line 2 was refused; nothing was stored (invalid JSON: column 1: the JSON ends too early)\n")
+        .says("hint: write each job on one line; an object over several lines must come first");
 }
 
 #[test]

@@ -230,3 +230,17 @@ fn waiting_prints_a_hint_if_all_workers_drain() {
     drop(waiting);
     assert_eq!(stopping.end().0.code(), Some(0));
 }
+
+#[test]
+fn the_calling_job_is_left_out_where_no_job_is_named() {
+    let home = home("2");
+    enqueue(&home, "o", &[], "until [ -e go ]; do sleep 0.02; done");
+    enqueue(&home, "p", &[], "until [ -e go ]; do sleep 0.02; done; @ wait -q; echo wait gave $?");
+    enqueue(&home, "d", &["--depends-on", "p"], "echo dependent");
+    home.file("go", "");
+    assert_eq!(output(&home, "p"), "wait gave 0\n");
+    assert_eq!(output(&home, "d"), "dependent\n");
+    enqueue(&home, "f", &[], "@ logs -f");
+    let followed = output(&home, "f");
+    assert!(followed.contains("dependent\n"), "the latest other job: {followed}");
+}

@@ -1,6 +1,7 @@
 //! Start times as people type them.
 
 use domain::values::timestamp::Timestamp;
+use sys::clock::{Clock, SystemClock};
 
 use crate::cli::harness::Home;
 use crate::cli::harness::pseudo_terminal::on_terminal;
@@ -34,9 +35,10 @@ fn relative_times_lie_in_the_future() {
         [("a", ["--run-at", "3am"]), ("b", ["--delay", "tomorrow 3am"]), ("c", ["--run-at", "in 2h"])]
     {
         let args = ["enqueue", "-q", "--id", id].into_iter().chain(flags).chain(["--", "true"]);
+        let before = Timestamp::from_millis(SystemClock.wall_millis());
         home.call(args).env("TZ", "UTC").run().ok();
         let job = home.show(id);
-        assert!(time(&job["run_at"]) > time(&job["created_at"]), "{job}");
+        assert!(time(&job["run_at"]) > before, "{job}");
     }
     assert!(home.show("a")["run_at"].as_str().expect("a time").ends_with("T03:00:00.000Z"));
 }
@@ -57,10 +59,42 @@ fn a_terminal_confirms_a_time_in_full() {
     let at = ["--at", "2099-01-02 10:00", "--tz", "America/New_York"];
     let screen = see(&[&["schedule", "add", "s"], &at[..], &["--", "true"]].concat());
     assert!(screen.contains("runs at 2099-01-02 10:00:00 -05:00, in "), "{screen}");
+    let screen = see(&["enqueue", "--delay", "15:24:09", "--", "true"]);
+    assert!(screen.contains("\nruns at ") && screen.contains("15:24:09"), "{screen}");
     for exact in [["--run-at", "2099-01-01T10:00:00Z"], ["--delay", "1h"]] {
         let screen = see(&[&["enqueue"], &exact[..], &["--", "true"]].concat());
         assert!(!screen.contains("runs at"), "{screen}");
     }
+}
+
+#[test]
+fn schedules_and_jobs_read_times_in_the_same_zone() {
+    let home = Home::new();
+    let at = "2099-01-01 10:00";
+    for (name, zone, expected) in
+        [("a", "<+0330>-3:30", "2099-01-01T06:30:00.000Z"), ("b", "Asia/Tehran", "2099-01-01T06:30:00.000Z")]
+    {
+        let call = |args: &[&str]| home.call(args.iter().chain(&["-q", "--", "true"])).env("TZ", zone).run();
+        call(&["enqueue", "--id", name, "--run-at", at]).ok();
+        call(&["schedule", "add", name, "--at", at]).ok();
+        assert_eq!(home.show(name)["run_at"], expected, "{zone}");
+        assert_eq!(home.run(["schedule", "show", name, "--json"]).ok().json()["next_at"], expected, "{zone}");
+    }
+}
+
+#[test]
+fn an_unknown_zone_in_the_environment_is_named() {
+    let home = Home::new();
+    for args in [
+        &["enqueue", "--run-at", "2099-01-01 10:00", "--", "true"][..],
+        &["schedule", "add", "a", "--at", "2099-01-01 10:00", "--", "true"],
+        &["schedule", "add", "b", "--cron", "0 3 * * *", "--", "true"],
+    ] {
+        let unknown = "hint: the time zone `Nonsense/Zone` in TZ is unknown; ";
+        home.call(args).env("TZ", "Nonsense/Zone").run().ok().says(unknown);
+    }
+    let ran = home.call(["enqueue", "--delay", "1h", "--", "true"]).env("TZ", "Nonsense/Zone").run().ok();
+    assert!(!ran.stderr.contains("Nonsense"), "no zone was needed: {ran}");
 }
 
 #[test]

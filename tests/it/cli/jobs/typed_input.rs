@@ -82,6 +82,24 @@ fn a_word_that_begins_like_json_is_not_a_command() {
 }
 
 #[test]
+fn words_after_a_shell_line_are_refused_with_the_form_for_a_program() {
+    let home = WorkingHome::new();
+    for args in [
+        &["enqueue", "/opt/my prog/x", "arg"][..],
+        &["run", "/opt/my prog/x", "arg"],
+        &["schedule", "add", "s", "--every", "1h", "/opt/my prog/x", "arg"],
+    ] {
+        home.run(args)
+            .fails(2)
+            .says("`/opt/my prog/x` is a shell line, so only flags may follow it")
+            .says("write `-- '/opt/my prog/x' arg`");
+    }
+    home.run(["enqueue", "echo hi", "-p", "5", "word"]).fails(2).says("`echo hi` is a shell line");
+    assert!(home.is_empty());
+    home.run(["enqueue", "-q", "echo hi", r#"{"id":"a"}"#, "-p", "5"]).ok();
+}
+
+#[test]
 fn a_shell_line_in_one_word_prints_a_hint() {
     let home = WorkingHome::new();
     let hint =

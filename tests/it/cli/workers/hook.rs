@@ -177,6 +177,8 @@ fn a_hook_can_have_several_events() {
     home.run(["hook", "test", "h"]).ok();
     let event = std::fs::read_to_string(home.folder().join("event")).expect("the hook ran");
     assert_eq!(event, "success\n", "the first of its events");
+    home.run(["hook", "add", "i", "--on", "failure", "--on", "dead,success", "--", "true"]).ok();
+    home.run(["hook", "list"]).ok().shows("success,failure,dead");
 }
 
 #[test]

@@ -46,7 +46,10 @@ fn write(out: &mut dyn Write, explained: &JobExplanation, width: usize) -> io::R
 }
 
 fn start(explained: &JobExplanation) -> Option<String> {
-    let at = explained.explanation.probable_start?;
+    let Some(at) = explained.explanation.probable_start else {
+        let text = "No estimate: the running jobs already take longer than usual.";
+        return explained.explanation.is_overdue.then(|| text.to_owned());
+    };
     let wait = rough(at.since(explained.now));
     match explained.explanation.estimated_from {
         Some(1) => Some(format!("It should start in about {wait}, judging by the latest job in its queue.")),

@@ -3,6 +3,7 @@
 mod several;
 
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 use sys::program::ExitCode;
 
@@ -28,7 +29,7 @@ use ops::jobs::calling_job::CallingJob;
 use ops::jobs::logs::follow::{FollowEvent, Follower, missing};
 use ops::jobs::logs::tail::Tail;
 use ops::jobs::logs::{AttemptOutput, choose, has_ended};
-use store::Store;
+use store::{JobFilter, Page, Store};
 
 /// Show the output of jobs
 ///
@@ -104,7 +105,7 @@ impl Args {
     }
 
     /// The attempts to show without following, oldest first.
-    fn attempts<'r>(&self, record: &'r JobRecord, home: &std::path::Path) -> Result<&'r [Attempt], OpError> {
+    fn attempts<'r>(&self, record: &'r JobRecord, home: &Path) -> Result<&'r [Attempt], OpError> {
         if self.all {
             return Ok(&record.history);
         }
@@ -158,12 +159,36 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         let follower = Follower::new(store, home, id, from).with_tail(args.tail());
         return follow(context, follower, printer, args, loan);
     }
-    for attempt in chosen {
-        note_heading(args, &mut printer, &record, attempt, store.now()?)?;
-        let output = AttemptOutput::new(&home, &record.job, attempt).with_tail(args.tail());
-        show(store, output, &mut printer, &id, attempt, args)?;
+    Ok(code_of(show_attempts(args, context, &home, &record, chosen, &mut printer)?))
+}
+
+/// Shows these attempts. An attempt whose output cannot be shown is reported, and the next one follows.
+fn show_attempts(
+    args: &Args,
+    context: &Context,
+    home: &Path,
+    record: &JobRecord,
+    attempts: &[Attempt],
+    printer: &mut Printer<'_>,
+) -> Result<Option<Exit>, Failure> {
+    let store = context.store()?;
+    let mut worst = None;
+    for attempt in attempts {
+        note_heading(args, printer, record, attempt, store.now()?)?;
+        let output = AttemptOutput::new(home, &record.job, attempt).with_tail(args.tail());
+        if let Err(failure) = show(store, output, printer, &record.job.id, attempt, args) {
+            worst = worst.max(Some(report_or_stop(context, failure)?));
+        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(worst)
+}
+
+/// A failure that concerns one job or attempt is reported; any other ends the command.
+fn report_or_stop(context: &Context, failure: Failure) -> Result<Exit, Failure> {
+    if matches!(failure.exit, Exit::NotFound | Exit::Conflict | Exit::Corrupt) {
+        return Ok(report_and_continue(context, &failure));
+    }
+    Err(failure)
 }
 
 fn note_heading(
@@ -180,13 +205,30 @@ fn note_heading(
 fn chosen_job(args: &Args, context: &Context) -> Result<JobId, Failure> {
     let store = context.store()?;
     let typed = args.ids.first().map(String::as_str);
-    let running = if args.follow && typed.is_none() { store.latest_running()? } else { None };
-    let id = running.map_or_else(|| resolve_or_latest(context, typed), Ok)?;
+    let id = match typed {
+        None if args.follow => latest_to_follow(context)?,
+        Some(_) | None => resolve_or_latest(context, typed)?,
+    };
     if typed.is_none() && context.shows_progress() {
         let job = find(store, &id)?;
         context.hint(&format!("job {}: {}", job.handle(), printable(job.label())))?;
     }
     Ok(id)
+}
+
+/// The latest job that runs, else the latest one. Inside a job, that job is left out: it cannot wait for itself.
+fn latest_to_follow(context: &Context) -> Result<JobId, Failure> {
+    let store = context.store()?;
+    let Some(inside) = CallingJob::find(store)? else {
+        return store.latest_running(None)?.map_or_else(|| resolve_or_latest(context, None), Ok);
+    };
+    let own = &inside.job.id;
+    if let Some(id) = store.latest_running(Some(own))? {
+        return Ok(id);
+    }
+    let latest = store.list(&JobFilter::default(), &Page { limit: 2, after: None })?;
+    let other = latest.into_iter().map(|job| job.id).find(|id| id != own);
+    other.ok_or_else(|| Failure::new(Exit::NotFound, "there is no other job to follow"))
 }
 
 /// `attempt 2: exit code 1: no such file, took 3s`

@@ -1,11 +1,12 @@
 //! `queuectl upcoming`
 
+use std::borrow::Cow;
+
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::whole_number::whole_number;
 use crate::render::table::{Cell, Table};
 use domain::values::clock::Clock;
-use domain::values::name::{JobId, ScheduleName};
 use ops::upcoming::{Coming, upcoming};
 
 /// Show what happens next: retries, delayed jobs and schedules
@@ -41,18 +42,26 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 }
 
 fn table(coming: &[Coming], clock: &Clock) -> Table {
-    let mut table =
-        Table::new(&["WHEN", "IN", "WHAT", "NUMBER", "NAME", "COMMAND"]).with_numbers(&["IN", "NUMBER"]);
+    let mut table = Table::new(&["WHEN", "IN", "WHAT", "#", "JOB"])
+        .with_numbers(&["IN", "#"])
+        .with_whole_columns(&["WHEN", "WHAT"]);
     for one in coming {
-        let name = one.id.as_ref().map(JobId::as_str).or(one.schedule.as_ref().map(ScheduleName::as_str));
         table.row(vec![
             clock.time(one.at).into(),
             if one.at > clock.now { clock.left(one.at) } else { "due".to_owned() }.into(),
             one.kind.name().into(),
             one.number.map_or_else(|| "-".to_owned(), |number| number.to_string()).into(),
-            name.unwrap_or_default().into(),
-            Cell::command(&one.command),
+            Cell::command(&label(one)),
         ]);
     }
     table
+}
+
+/// The name of a job, else its command; of a schedule, `NAME: command`.
+fn label(coming: &Coming) -> Cow<'_, str> {
+    match (&coming.schedule, &coming.name) {
+        (Some(schedule), _) => format!("{schedule}: {}", coming.command).into(),
+        (None, Some(name)) => name.into(),
+        (None, None) => (&coming.command).into(),
+    }
 }

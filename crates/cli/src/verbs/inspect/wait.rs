@@ -29,13 +29,14 @@ use ops::jobs::change::select;
 use ops::jobs::wait::{UnfinishedJob, Wait, WaitEnd};
 use ops::json::JobJson;
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::live::{live_workers, why_no_job_starts};
+use ops::worker::live::{live_workers, slots_for_new_jobs, why_no_job_starts};
 use store::{JobFilter, Phase, Store};
 use sys::poll::Poll;
 
 /// Wait until jobs have finished
 ///
-/// Without a selection, waits for all jobs that are not finished now.
+/// Without a selection, waits for all jobs that are not finished now; inside a job, except for that job and those that
+/// depend on it.
 ///
 /// Prints each job that completes. The exit code is 0 if all jobs completed, 1 if one is dead or cancelled, 3 if a job does
 /// not exist, 124 after a timeout. A failed job has not finished: it waits for its retry. Ctrl-C stops waiting; the jobs
@@ -67,8 +68,8 @@ const WORKER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_LOAN_CANDIDATES: usize = 100;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
-    let everything = || Ok(Selection::Matching(JobFilter { phases: unfinished(), ..JobFilter::default() }));
-    let NamedJobs { ids, worst } = ids_to_wait_for(args.selection.resolve_or(context, everything)?, context)?;
+    let selection = args.selection.resolve_or(context, || all_unfinished(context))?;
+    let NamedJobs { ids, worst } = ids_to_wait_for(selection, context)?;
     let store = context.store()?;
     let loan = |inside| SlotLoan::new(context, store, inside, ids.iter().cloned());
     let mut loan = CallingJob::find(store)?.map(loan).transpose()?;
@@ -102,8 +103,24 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     waiting.finish(&ids)
 }
 
-fn unfinished() -> Vec<Phase> {
-    StateName::ALL.into_iter().filter(|state| !state.is_finished()).map(Phase::State).collect()
+/// All unfinished jobs. Inside a job, that one and those that depend on it are left out.
+fn all_unfinished(context: &Context) -> Result<Selection, Failure> {
+    let states = StateName::ALL.into_iter().filter(|state| !state.is_finished());
+    let filter = JobFilter { phases: states.map(Phase::State).collect(), ..JobFilter::default() };
+    let store = context.store()?;
+    let Some(inside) = CallingJob::find(store)? else {
+        return Ok(Selection::Matching(filter));
+    };
+    let mut ids = Vec::new();
+    for job in select(store, &filter)?.into_iter().rev() {
+        if inside.may_end_after(store, &job.id)? {
+            ids.push(job.id);
+        }
+    }
+    if ids.is_empty() {
+        context.hint("there is no other job to wait for")?;
+    }
+    Ok(Selection::Named(NamedJobs { ids, worst: None }))
 }
 
 /// The ids to wait for. A selection is resolved once: jobs that match later are not included.
@@ -204,8 +221,11 @@ impl<'a> WaitReport<'a> {
     fn check_workers(&mut self, wait: &Wait) -> Result<(), Failure> {
         let workers = live_workers(self.store)?;
         if self.context.shows_progress() {
-            let slots = workers.iter().map(|worker| worker.concurrency).sum();
-            self.eta_facts = Some(EtaFacts { slots, ..self.store.eta_facts_by_queue(&wait.by_queue())? });
+            let slots = slots_for_new_jobs(&workers);
+            let facts = self.store.eta_facts_by_queue(&wait.by_queue())?;
+            let longest = wait.unfinished().filter_map(|job| job.running_since).min();
+            let longest_running = longest.map(|since| facts.now.since(since));
+            self.eta_facts = Some(EtaFacts { slots, longest_running, ..facts });
         }
         if let (Some(why), false) = (why_no_job_starts(&workers), self.worker_hint_given) {
             self.worker_hint_given = true;

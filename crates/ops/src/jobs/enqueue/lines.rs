@@ -12,6 +12,7 @@ use super::document::BYTE_ORDER_MARK;
 use super::each::{EachCommands, EachSpec};
 use super::{Enqueuer, with_ids};
 use crate::OpError;
+use crate::error::JsonProblem;
 use domain::job::NewJob;
 use domain::job::spec::{JobSpec, check_depends_on};
 use domain::values::name::{JobId, QueueName};
@@ -339,11 +340,22 @@ impl<'e, R: BufRead> Lines<'e, R> {
             let has_mark = self.line == 1 && self.buffer.starts_with(BYTE_ORDER_MARK);
             let text = if has_mark { &self.buffer[BYTE_ORDER_MARK.len()..] } else { &self.buffer[..] };
             if !text.trim_ascii().is_empty() {
-                let request = serde_json::from_slice(text)?;
+                let request =
+                    serde_json::from_slice(text.trim_ascii_end()).map_err(|error| bad_json(&error))?;
                 return Ok(Some(NumberedRequest { line: self.line, request }));
             }
         }
     }
+}
+
+/// The error for a line that is not a job in JSON. The caller names the line.
+fn bad_json(error: &serde_json::Error) -> OpError {
+    let problem = JsonProblem::without_line(error);
+    // An error within a field is an error of its data, also if the JSON ends there.
+    if error.is_eof() || error.to_string().contains("EOF while parsing") {
+        return OpError::IncompleteLine(problem);
+    }
+    OpError::Json { is_job: error.is_data(), problem }
 }
 
 /// Appends the next line, which ends with `end`, to the buffer and returns its length; 0 at the end of the file.

@@ -12,6 +12,7 @@ use crate::OpError;
 use domain::job::{Attempt, Job};
 use domain::values::name::JobId;
 use store::{Notice, Store};
+use sys::host;
 use sys::poll::Poll;
 
 /// The delay between two polls grows from the minimum to the maximum while nothing happens.
@@ -42,8 +43,10 @@ pub struct Follower<'s> {
     id: JobId,
     /// The lowest attempt number not yet followed.
     next: u32,
-    /// For the first attempt.
+    /// For the attempts that had begun when following began.
     tail: Option<Tail>,
+    /// The latest attempt at that time; `None` before the first poll.
+    latest_at_start: Option<u32>,
     current: Option<CurrentAttempt>,
     is_over: bool,
     delays: Poll,
@@ -65,10 +68,20 @@ impl<'s> Follower<'s> {
     pub fn new(store: &'s dyn Store, home: PathBuf, id: JobId, from_attempt: u32) -> Self {
         let next = from_attempt.max(1);
         let delays = Poll::growing(MIN_POLL_DELAY, MAX_POLL_DELAY);
-        Self { store, home, id, next, tail: None, current: None, is_over: false, delays }
+        Self {
+            store,
+            home,
+            id,
+            next,
+            tail: None,
+            latest_at_start: None,
+            current: None,
+            is_over: false,
+            delays,
+        }
     }
 
-    /// Of what the first attempt has printed so far, only the last lines are returned.
+    /// Of what each attempt had printed when following began, only the last lines are returned.
     #[must_use]
     pub fn with_tail(self, tail: Option<Tail>) -> Self {
         Self { tail, ..self }
@@ -94,6 +107,7 @@ impl<'s> Follower<'s> {
             return Ok(Vec::new());
         }
         let job = self.store.find(&self.id)?.ok_or_else(|| OpError::Removed(self.id.clone()))?;
+        self.latest_at_start.get_or_insert(job.life.attempts);
         let Some(current) = &mut self.current else {
             return self.begin(job);
         };
@@ -121,7 +135,7 @@ impl<'s> Follower<'s> {
             if attempt.ending.is_none() {
                 self.store.announce(Notice::Reader { worker: &attempt.worker, job: job.number })?;
             }
-            let tail = self.tail.take();
+            let tail = self.tail.filter(|_| Some(attempt.number) <= self.latest_at_start);
             self.next = attempt.number + 1;
             self.current = Some(CurrentAttempt {
                 number: attempt.number,
@@ -173,10 +187,11 @@ impl CurrentAttempt {
 
 /// The error for an attempt without any output found; `None` if it printed nothing.
 pub fn missing(job: &JobId, attempt: &Attempt) -> Option<OpError> {
-    let ending = attempt.ending.as_ref()?;
-    (ending.log_bytes > 0).then(|| OpError::OutputGone {
-        job: job.clone(),
-        attempt: attempt.number,
-        host: attempt.host.clone(),
+    attempt.ending.as_ref().filter(|ending| ending.log_bytes > 0)?;
+    let (job, number) = (job.clone(), attempt.number);
+    Some(if attempt.host == host::name() {
+        OpError::OutputMissing { job, attempt: number }
+    } else {
+        OpError::OutputElsewhere { job, attempt: number, host: attempt.host.clone() }
     })
 }

@@ -13,6 +13,7 @@ use crate::{Result, UnfinishedCount};
 use domain::batch::eta::{EtaFacts, QueueSample};
 use domain::job::life::StateName;
 use domain::values::name::{BatchName, QueueName};
+use domain::values::timestamp::Timestamp;
 
 /// How many recent attempts give the average duration.
 const ATTEMPTS_AVERAGED: usize = 100;
@@ -20,14 +21,14 @@ const ATTEMPTS_AVERAGED: usize = 100;
 const MAX_JOBS_EXAMINED: usize = 1_000;
 
 pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts> {
-    let queue_samples = match batches::find_id(tx, name)? {
-        Some(batch_id) => queue_samples(tx, batch_id)?,
-        None => Vec::new(),
+    let (queue_samples, longest_running) = match batches::find_id(tx, name)? {
+        Some(batch_id) => (queue_samples(tx, batch_id)?, longest_running(tx, batch_id)?),
+        None => (Vec::new(), None),
     };
-    Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, queue_samples })
+    Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, longest_running, queue_samples })
 }
 
-/// For jobs that the caller has counted by queue.
+/// For jobs that the caller has counted by queue. The caller knows since when they run.
 pub(crate) fn eta_facts_by_queue(
     tx: &Tx<'_>,
     unfinished: &BTreeMap<QueueName, UnfinishedCount>,
@@ -39,7 +40,18 @@ pub(crate) fn eta_facts_by_queue(
             queue_samples.push(QueueSample { unfinished: *unfinished, waiting: *waiting, queue });
         }
     }
-    Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, queue_samples })
+    let typical = average_duration(tx)?;
+    Ok(EtaFacts { now: tx.now, typical, slots: 0, longest_running: None, queue_samples })
+}
+
+/// How long the job of this batch that runs longest has run.
+fn longest_running(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Option<Duration>> {
+    // By index jobs_by_state: there are fewer running jobs than jobs in a batch.
+    let since: Option<Option<Timestamp>> = tx.value(
+        "select min(started_at) from jobs where state = 'processing' and +batch_id = :batch_id",
+        named! { batch_id },
+    )?;
+    Ok(since.flatten().map(|since| tx.now.since(since)))
 }
 
 fn queue_samples(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<QueueSample>> {

@@ -65,9 +65,12 @@ pub(crate) fn latest(tx: &Tx<'_>) -> Result<Option<JobId>> {
     tx.value("select id from jobs order by seq desc limit 1", named! {})
 }
 
-/// The job that was enqueued last among those that run.
-pub(crate) fn latest_running(tx: &Tx<'_>) -> Result<Option<JobId>> {
-    tx.value("select id from jobs where state = 'processing' order by seq desc limit 1", named! {})
+/// The job that was enqueued last among those that run, except for one.
+pub(crate) fn latest_running(tx: &Tx<'_>, except: Option<&JobId>) -> Result<Option<JobId>> {
+    tx.value(
+        "select id from jobs where state = 'processing' and id is not :except order by seq desc limit 1",
+        named! { except },
+    )
 }
 
 pub(crate) fn existing_ids(tx: &Tx<'_>, ids: &[JobId]) -> Result<Vec<JobId>> {

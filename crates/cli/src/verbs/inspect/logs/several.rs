@@ -8,14 +8,14 @@ use sys::program::ExitCode;
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
-use super::{Args, not_yet, note_heading, show, show_event, sleep_while_read};
+use super::{Args, not_yet, note_heading, report_or_stop, show_attempts, show_event, sleep_while_read};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::flags::handle::resolve_id_to_show;
 use crate::render::output::{Label, Printer};
 use crate::slot_loan::SlotLoan;
 use crate::verbs::jobs::start_hints::hint_not_starting;
-use crate::verbs::manage::change::{code_of, report_and_continue};
+use crate::verbs::manage::change::code_of;
 use domain::job::life::StateName;
 use domain::log;
 use domain::values::name::JobId;
@@ -23,9 +23,8 @@ use ops::OpError;
 use ops::jobs::batch;
 use ops::jobs::calling_job::CallingJob;
 use ops::jobs::change::select;
-use ops::jobs::logs::AttemptOutput;
 use ops::jobs::logs::follow::Follower;
-use store::{JobFilter, Store};
+use store::JobFilter;
 
 /// At most this many jobs are followed at once: each is read again and again.
 const MAX_FOLLOWED: usize = 200;
@@ -73,19 +72,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         return follow(args, context, &home, &jobs, printers, worst);
     }
     for (job, mut printer) in jobs.iter().zip(printers) {
-        if let Err(failure) = show_job(args, store, &home, &job.id, &mut printer) {
-            worst = worst.max(Some(report_or_stop(context, failure)?));
-        }
+        let shown = show_job(args, context, &home, &job.id, &mut printer);
+        worst = worst.max(shown.or_else(|failure| report_or_stop(context, failure).map(Some))?);
     }
     Ok(code_of(worst))
-}
-
-/// A failure that concerns one job is reported; any other ends the command.
-fn report_or_stop(context: &Context, failure: Failure) -> Result<Exit, Failure> {
-    if matches!(failure.exit, Exit::NotFound | Exit::Conflict | Exit::Corrupt) {
-        return Ok(report_and_continue(context, &failure));
-    }
-    Err(failure)
 }
 
 /// The jobs that were named, or those of the batch in the order of enqueuing.
@@ -114,24 +104,19 @@ fn named_jobs(args: &Args, context: &Context, worst: &mut Option<Exit>) -> Resul
 
 fn show_job(
     args: &Args,
-    store: &dyn Store,
+    context: &Context,
     home: &Path,
     id: &JobId,
     printer: &mut Printer<'_>,
-) -> Result<(), Failure> {
-    let Some(record) = store.record(id)? else {
+) -> Result<Option<Exit>, Failure> {
+    let Some(record) = context.store()?.record(id)? else {
         return Err(OpError::Removed(id.clone()).into());
     };
     let attempts = args.attempts(&record, home)?;
     if attempts.is_empty() && args.batch.is_none() {
         printer.note(&not_yet(&record.job))?;
     }
-    for attempt in attempts {
-        note_heading(args, printer, &record, attempt, store.now()?)?;
-        let output = AttemptOutput::new(home, &record.job, attempt).with_tail(args.tail());
-        show(store, output, printer, id, attempt, args)?;
-    }
-    Ok(())
+    show_attempts(args, context, home, &record, attempts, printer)
 }
 
 /// A job whose output is followed.

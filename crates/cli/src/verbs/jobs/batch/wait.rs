@@ -20,7 +20,7 @@ use ops::OpError;
 use ops::jobs::batch::find;
 use ops::jobs::calling_job::CallingJob;
 use ops::status::HOW_TO_START_A_WORKER;
-use ops::worker::live::{live_workers, why_no_job_starts};
+use ops::worker::live::{live_workers, slots_for_new_jobs, why_no_job_starts};
 use store::{Batch, JobFilter, Page, Phase, Store};
 use sys::poll::Poll;
 
@@ -172,7 +172,7 @@ impl<'a> BatchProgress<'a> {
     fn check_workers(&mut self, batch: &BatchName) -> Result<(), Failure> {
         let store = self.context.store()?;
         let workers = live_workers(store)?;
-        let slots = workers.iter().map(|worker| worker.concurrency).sum();
+        let slots = slots_for_new_jobs(&workers);
         self.eta_facts = Some(EtaFacts { slots, ..store.eta_facts(batch)? });
         if let (Some(why), false) = (why_no_job_starts(&workers), self.worker_hint_given) {
             self.worker_hint_given = true;

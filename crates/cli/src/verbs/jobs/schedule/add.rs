@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::job::JobFlags;
+use crate::flags::start_time::hint_unknown_zone;
 use crate::render::text::printable;
 use crate::verbs::jobs::autostart::autostart;
 use crate::verbs::jobs::typed_command::one_command;
@@ -73,6 +74,9 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
     start.map_or(Ok(()), |start| start.confirm(context))?;
     if context.stdout_is_terminal && !context.json && !context.quiet {
         print_next_runs(context, &schedule, &context.clock(store.now()?))?;
+    }
+    if args.when.uses_zone_of_machine() {
+        hint_unknown_zone(context)?;
     }
     hint_missing_folder(context, &schedule)?;
     if in_force(store)?.autostart {

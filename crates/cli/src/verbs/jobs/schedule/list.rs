@@ -21,7 +21,8 @@ pub(super) fn run(context: &Context) -> Result<(), Failure> {
 
 fn table(schedules: &[(Schedule, Option<Run>)], clock: &Clock) -> Table {
     let mut table = Table::new(&["NAME", "WHEN", "ZONE", "NEXT", "LAST", "COMMAND"])
-        .with_optional_columns(&["ZONE", "LAST"]);
+        .with_optional_columns(&["ZONE", "LAST"])
+        .with_whole_columns(&["WHEN", "NEXT"]);
     for (schedule, run) in schedules {
         table.row(row(schedule, run.as_ref(), clock));
     }

@@ -9,6 +9,7 @@ use domain::schedule::{MAX_MISSED_LIMIT, OnMissed, OnOverlap, Policy, ScheduleEr
 use domain::values::span::parse_span;
 use ops::OpError;
 use ops::schedule::{cron, zone};
+use sys::zone::local;
 
 #[derive(Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "When", group = clap::ArgGroup::new("when").args(["cron", "every", "at"]))]
@@ -57,6 +58,11 @@ impl WhenFlags {
         }
     }
 
+    /// Whether the times depend on the zone of this machine.
+    pub(super) fn uses_zone_of_machine(&self) -> bool {
+        self.cron.is_some() && self.tz.is_none()
+    }
+
     pub(super) fn policy(&self, existing: Option<Policy>) -> Result<Policy, Failure> {
         let on_missed = self.on_missed.or(existing.map(|policy| policy.on_missed));
         let limit =
@@ -74,8 +80,9 @@ impl WhenFlags {
 
 /// A single time. It returns the time as typed if it is to be confirmed.
 fn once(typed: &str, tz: Option<&str>) -> Result<(When, Option<StartTime>), Failure> {
-    let zone = zone(tz)?;
-    let start = parse_time(typed, || zone)
+    // A cron line needs a zone with a name; a single time can use any zone.
+    let zone = tz.map(|name| zone(Some(name))).transpose()?;
+    let start = parse_time(typed, || zone.unwrap_or_else(local))
         .map_err(|error| Failure::usage(format!("invalid value '{typed}' for '--at <TIME>': {error}")))?;
     match &start {
         StartTime::Exact(_) if tz.is_some() => {

@@ -37,9 +37,10 @@ pub(super) struct Args {
     /// The hook's name
     #[arg(value_name = "NAME")]
     name: String,
-    /// The event, or several with commas between them: success, failure, dead, batch-finished, worker-crashed, dlq-above
-    #[arg(long, value_name = "EVENT")]
-    on: String,
+    /// The event, or several with commas between them: success, failure, dead, batch-finished, worker-crashed, dlq-above;
+    /// can be repeated
+    #[arg(long, value_name = "EVENT", required = true)]
+    on: Vec<String>,
     /// For dlq-above: notify when there are more dead jobs than this
     #[arg(long, value_name = "N")]
     above: Option<u64>,
@@ -78,7 +79,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<(), Failure> {
 
 fn resolve(args: Args) -> Result<NewHook, Failure> {
     let name = parse_name(&args.name)?;
-    let events: HookEvents = args.on.parse().map_err(OpError::from)?;
+    let events: HookEvents = args.on.join(",").parse().map_err(OpError::from)?;
     let secret = secret(&args)?;
     let trigger = Trigger::new(events, args.queue, args.above).map_err(OpError::from)?;
     let target = match (args.command, args.url, args.words.is_empty()) {
