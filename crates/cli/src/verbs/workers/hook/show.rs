@@ -4,7 +4,8 @@ use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::text::{grouped, printable};
+use crate::render::facts::write_fact;
+use crate::render::text::grouped;
 use domain::hook::{Target, Trigger};
 use domain::values::clock::Clock;
 use ops::hook::{find, parse_name};
@@ -29,7 +30,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     context.print(&hook, |out| {
         writeln!(out, "{bold}{}{bold:#}", hook.name)?;
         let facts = facts(&hook, clock);
-        facts.iter().try_for_each(|(name, value)| writeln!(out, "  {name:<14}{}", printable(value)))
+        facts.iter().try_for_each(|(name, value)| write_fact(out, name, value, context.width()))
     })
 }
 
