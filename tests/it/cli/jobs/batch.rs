@@ -44,8 +44,9 @@ fn list_and_show_report_progress() {
     );
     let ran = home.run(["batch", "list"]).ok();
     // The width of a relative time depends on its age.
-    assert!(ran.lines()[0].starts_with("NAME     JOBS  DONE  DEAD  CANCELLED  RUNNING  CREATED "), "{ran}");
-    assert!(ran.lines()[1].starts_with("nightly     2     1     1          0        0  "), "{ran}");
+    let heading = "NAME     JOBS  DONE  DEAD  CANCELLED  FAILED  RUNNING  PENDING  CREATED ";
+    let counts = "nightly     2     1     1          0       0        0        1  ";
+    assert!(ran.lines()[0].starts_with(heading) && ran.lines()[1].starts_with(counts), "{ran}");
     for verb in ["show", "status"] {
         home.run(["batch", verb, "nightly"])
             .ok()
