@@ -186,7 +186,7 @@ fn a_terminal_shows_a_bar_and_a_summary() {
     let args = ["run", "--color", "never", "--each", "-j", "2", "--batch", "sweep", "echo", ":::", "a", "b"];
     let seen = on_terminal(home.call(args).into_command(), 100, "");
     assert_eq!(seen.code, Some(0), "{}", seen.screen);
-    assert!(seen.screen.contains("2 jobs in batch sweep (queuectl batch show sweep)\n"), "{}", seen.screen);
+    assert!(seen.screen.contains("2 jobs in batch sweep\n"), "{}", seen.screen);
     assert!(seen.screen.ends_with("2 jobs completed\n"), "{}", seen.screen);
     home.wait_until_deserted();
 }
