@@ -90,11 +90,22 @@ fn change_each(
             (Change::Done(state), Some(job)) => {
                 Ok(ChangedJob { job, state, dependents: dependents.remove(id).unwrap_or_default() })
             }
-            (Change::Conflict(conflict), _) => Err(OpError::Conflict { id: id.clone(), conflict }),
+            (Change::Conflict(conflict), _) => {
+                Err(OpError::Conflict { id: id.clone(), refused: done(verb), conflict })
+            }
             (Change::NotFound, _) | (Change::Done(_), None) => Err(OpError::NoSuchJob(id.clone())),
         });
     }
     end
+}
+
+/// What the verb would have done to a job.
+fn done(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Cancel => "cancelled",
+        Verb::Retry => "retried",
+        Verb::Remove => "removed",
+    }
 }
 
 /// Changes selected jobs and calls `progress` with the number of jobs in each portion.

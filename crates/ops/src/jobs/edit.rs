@@ -29,6 +29,6 @@ pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, then: AfterEdit, by: &st
     match store.edit(id, edit, then, by)? {
         Change::Done(_) => store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone())),
         Change::NotFound => Err(OpError::NoSuchJob(id.clone())),
-        Change::Conflict(conflict) => Err(OpError::Conflict { id: id.clone(), conflict }),
+        Change::Conflict(conflict) => Err(OpError::Conflict { id: id.clone(), refused: "edited", conflict }),
     }
 }

@@ -127,7 +127,8 @@ fn waits_for(job: &Job, clock: &Clock) -> Option<String> {
         }
         State::Pending { blocked_by: 1 } => Some("1 other job".to_owned()),
         State::Pending { blocked_by } => Some(format!("{blocked_by} other jobs")),
-        State::Failed => Some(format!("its next retry, {}", clock.moment(due_at))),
+        State::Failed if due_at > clock.now => Some(format!("its next retry, {}", clock.moment(due_at))),
+        State::Failed => Some(format!("a free slot; its retry was due at {}", clock.moment(due_at))),
         State::Processing(_) | State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => None,
     }
 }
