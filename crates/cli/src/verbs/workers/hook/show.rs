@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::facts::write_fact;
 use crate::render::text::grouped;
-use domain::hook::{Target, Trigger};
+use domain::hook::{HookEvent, Target, Trigger};
 use domain::values::clock::Clock;
 use ops::hook::{find, parse_name};
 use store::{Hook, MAX_PENDING_COUNTED};
@@ -57,12 +57,13 @@ pub(super) fn pending(count: u64) -> String {
     format!("{}{more}", grouped(count))
 }
 
-/// `dlq_above 10 in mail`
+/// As it was typed: `dlq-above 10 in mail`.
 pub(super) fn when(hook: &Hook) -> String {
     let Trigger { events, queue, threshold, .. } = &hook.trigger;
     let threshold = threshold.map_or(String::new(), |threshold| format!(" {threshold}"));
     let queue = queue.as_ref().map_or(String::new(), |queue| format!(" in {queue}"));
-    format!("{events}{threshold}{queue}")
+    let events: Vec<String> = events.iter().map(HookEvent::name_in_flags).collect();
+    format!("{}{threshold}{queue}", events.join(","))
 }
 
 pub(super) fn target(hook: &Hook) -> String {

@@ -15,7 +15,7 @@ use ops::jobs::calling_job::CallingJob;
 /// Start workers in the background; returns when they are up
 ///
 /// The workers keep running when this terminal is closed. Running the command again adds more workers. They log to
-/// worker.log in the queue's folder.
+/// worker.log in the home.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl worker start
