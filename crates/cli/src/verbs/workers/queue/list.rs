@@ -29,11 +29,13 @@ const NOTE_INDENT: usize = 4;
 
 /// Notes are a column where all of them fit, else lines below their queue.
 fn write_queues(out: &mut dyn Write, queues: &[Queue], clock: &Clock, width: usize) -> io::Result<()> {
-    let mut with_notes = table(queues, clock, columns(queues, width));
+    let mut shown = columns(queues, width);
+    let mut with_notes = table(queues, clock, shown);
     if with_notes.fits(width) {
         return with_notes.write(out, width);
     }
-    let shown = Columns { notes: false, ..columns(queues, width) };
+    let [.., notes_column] = &mut shown;
+    *notes_column = false;
     let mut lines = table(queues, clock, shown).lines(width).into_iter();
     writeln!(out, "{}", lines.next().unwrap_or_default())?;
     for (line, queue) in lines.zip(queues) {
@@ -47,34 +49,23 @@ fn write_queues(out: &mut dyn Write, queues: &[Queue], clock: &Clock, width: usi
     Ok(())
 }
 
-/// The columns that are not always shown.
-#[derive(Clone, Copy, Debug)]
-struct Columns {
-    rate: bool,
-    failed: bool,
-    cancelled: bool,
-    notes: bool,
-}
+const COLUMNS: [&str; 9] =
+    ["QUEUE", "RUNNING", "RATE", "PENDING", "FAILED", "COMPLETED", "DEAD", "CANCELLED", "NOTES"];
 
-/// A terminal shows only columns that say something about at least one queue; a program gets all of them.
-fn columns(queues: &[Queue], width: usize) -> Columns {
+/// Which columns to show, in their order. A terminal shows only those that say something about at least one queue; a
+/// program gets all of them.
+fn columns(queues: &[Queue], width: usize) -> [bool; COLUMNS.len()] {
     let is_piped = width == usize::MAX;
     let has = |state| {
         is_piped || queues.iter().any(|queue| queue.counts.get(&state).is_some_and(|count| *count > 0))
     };
-    Columns {
-        rate: is_piped || queues.iter().any(|queue| queue.rate.is_some()),
-        failed: has(StateName::Failed),
-        cancelled: has(StateName::Cancelled),
-        notes: true,
-    }
+    let has_rate = is_piped || queues.iter().any(|queue| queue.rate.is_some());
+    let (has_failed, has_cancelled) = (has(StateName::Failed), has(StateName::Cancelled));
+    [true, true, has_rate, true, has_failed, true, true, has_cancelled, true]
 }
 
-fn table(queues: &[Queue], clock: &Clock, columns: Columns) -> Table {
-    let Columns { rate, failed, cancelled, notes: with_notes } = columns;
-    let shown = [true, true, rate, true, failed, true, true, cancelled, with_notes];
-    let names = ["QUEUE", "RUNNING", "RATE", "PENDING", "FAILED", "COMPLETED", "DEAD", "CANCELLED", "NOTES"];
-    let mut table = Table::new(&chosen(names, shown))
+fn table(queues: &[Queue], clock: &Clock, shown: [bool; COLUMNS.len()]) -> Table {
+    let mut table = Table::new(&chosen(COLUMNS, shown))
         .with_numbers(&["RUNNING", "PENDING", "FAILED", "COMPLETED", "DEAD", "CANCELLED"])
         .with_optional_columns(&["CANCELLED", "COMPLETED"]);
     for queue in queues {
