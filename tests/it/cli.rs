@@ -8,6 +8,7 @@ pub(crate) mod jobs;
 mod location;
 pub(crate) mod manage;
 mod ownership;
+mod screens;
 mod terminal;
 pub(crate) mod upkeep;
 pub(crate) mod workers;

@@ -184,11 +184,15 @@ fn judge(error: &OpError) -> Judgement {
         OpError::Refused(EnqueueRefusal::IdTaken(_)) => {
             with_hint(Exit::Conflict, "--if-absent returns the existing job instead")
         }
-        OpError::Conflict { job, conflict } => (Exit::Conflict, hint_for_conflict(&job.short(), conflict)),
+        OpError::Conflict { job, conflict, .. } => {
+            (Exit::Conflict, hint_for_conflict(&job.short(), conflict))
+        }
         OpError::NotDead { job, .. } => {
             with_hint(Exit::Conflict, format!("`queuectl show {}` shows it", job.short()))
         }
-        OpError::ScheduleTaken(_) => with_hint(Exit::Conflict, "`queuectl schedule edit` changes it"),
+        OpError::ScheduleTaken(name) => {
+            with_hint(Exit::Conflict, format!("`queuectl schedule edit {name}` changes it"))
+        }
         OpError::ScheduleChanged(name) => with_hint(
             Exit::Conflict,
             format!("nothing was changed; `queuectl schedule show {name}` shows it"),
@@ -253,7 +257,7 @@ fn judge_import(error: &ImportError) -> Judgement {
         ImportError::Malformed { .. } => {
             with_hint(Exit::Usage, "nothing was imported; fix that line or export the queue again")
         }
-        ImportError::Unreadable { .. } => (Exit::Usage, None),
+        ImportError::NotJson { .. } | ImportError::Unreadable { .. } => (Exit::Usage, None),
     }
 }
 
@@ -299,7 +303,7 @@ fn judge_store(error: &StoreError) -> Judgement {
         StoreError::NotOwn(refused) => with_hint(Exit::Unavailable, advice(refused)),
         StoreError::Obstacle { advice, .. } => with_hint(Exit::Unavailable, *advice),
         StoreError::Full => {
-            with_hint(Exit::Unavailable, "free some space on the disk of the home folder, then try again")
+            with_hint(Exit::Unavailable, "free some space on the disk of the home directory, then try again")
         }
         StoreError::Busy { holder: Some(Holder { pid, is_stopped: true, .. }), .. } => {
             with_hint(Exit::Unavailable, format!("`kill -CONT {pid}` resumes it, `kill -KILL {pid}` ends it"))
@@ -441,7 +445,7 @@ fn retry_hint(ids: &[JobId], witness: Option<&JobId>) -> String {
     match (ids, witness) {
         ([id], _) => format!("repeat the command with the same id: `--id {id} --if-absent`"),
         (_, Some(witness)) => {
-            format!("either all or none were stored: `queuectl show {witness}` tells which")
+            format!("either all or none were stored: `queuectl show {witness}` shows which")
         }
         // There may be too many ids to list them here.
         (_, None) => "repeat the command with the same ids and --if-absent; --json prints the ids".to_owned(),
@@ -451,11 +455,11 @@ fn retry_hint(ids: &[JobId], witness: Option<&JobId>) -> String {
 /// As [`retry_hint`], for `count` lines that one commit was to store.
 fn retry_hint_for_lines(line: u64, count: usize, witness: &JobId) -> String {
     if count == 1 {
-        return format!("`queuectl show {witness}` tells whether the job of line {line} was stored");
+        return format!("`queuectl show {witness}` shows whether the job of line {line} was stored");
     }
     let jobs = jobs(count as u64);
     format!(
-        "of the {jobs} from line {line} on, either all or none were stored: `queuectl show {witness}` tells which"
+        "of the {jobs} from line {line} on, either all or none were stored: `queuectl show {witness}` shows which"
     )
 }
 

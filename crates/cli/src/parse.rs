@@ -19,6 +19,7 @@ use super::flags::each::HOW_TO_WRITE_EACH;
 use super::render::help_groups;
 use super::root::{Cli, Global};
 use super::verbs;
+use super::verbs::jobs::schedule::no_time;
 use super::verbs::jobs::typed_command::begins_json;
 use super::verbs::{GROUPS, Verb};
 use domain::text::shell::quote_words;
@@ -95,7 +96,7 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
     }
     let flag = named(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);
     if let Some(word) = flag.filter(|word| begins_json(word) && command_words::takes_command(&path)) {
-        return Failure::usage(format!("`{word}` is not a command: it begins like JSON"))
+        return Failure::usage(format!("`{word}` is not a command; it looks like JSON"))
             .with_hint(suggest::INSTEAD_OF_JSON);
     }
     let hint = flag.and_then(|typed| suggest::instead_of_flag(command, &path, typed));
@@ -105,6 +106,11 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
         };
         suggest::instead_of_value(named(ContextKind::InvalidValue)?, known)
     };
+    if let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg)
+        && missing.iter().any(|group| group.starts_with("<--cron "))
+    {
+        return no_time();
+    }
     let is_each = || match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(flag)) => flag.starts_with("--each "),
         // A flag that needs `--each`.

@@ -1,6 +1,7 @@
 //! Output for people: tables, columns, progress, screens.
 
 pub(crate) mod column_widths;
+pub(crate) mod facts;
 pub(crate) mod frame;
 pub(crate) mod help_groups;
 pub(crate) mod keyboard;

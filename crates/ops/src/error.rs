@@ -119,9 +119,11 @@ pub enum OpError {
         #[source]
         source: std::io::Error,
     },
-    #[error("job {job} was not changed")]
+    #[error("job {job} cannot be {refused}")]
     Conflict {
         job: JobHandle,
+        /// What was refused: `cancelled`, `edited`.
+        refused: &'static str,
         #[source]
         conflict: Conflict,
     },
@@ -131,9 +133,9 @@ pub enum OpError {
     NoSuch { what: Named, name: String, nearest: Option<String> },
     #[error("several causes begin with `{typed}`")]
     AmbiguousCause { typed: String },
-    #[error("{count} of the {of} jobs of batch `{name}` did not succeed")]
+    #[error("{count} of {of} jobs in batch `{name}` did not succeed")]
     UnsuccessfulBatch { name: BatchName, count: u64, of: u64 },
-    #[error("{unfinished} of the {of} jobs of batch `{name}` are unfinished after {}", format_span(*after))]
+    #[error("{unfinished} of {of} jobs in batch `{name}` {} still unfinished after {}", if *unfinished == 1 { "is" } else { "are" }, format_span(*after))]
     BatchTimedOut { name: BatchName, after: Duration, unfinished: u64, of: u64 },
     #[error("stopped after changing {done} of the jobs")]
     PartlyDone {
@@ -220,7 +222,7 @@ pub enum OpError {
     BackupOntoItself(PathBuf),
     #[error(transparent)]
     Restore(#[from] RestoreError),
-    #[error("no home folder: none of --home, QUEUECTL_HOME and HOME is set")]
+    #[error("no home directory: none of --home, QUEUECTL_HOME and HOME is set")]
     NoHome,
     #[error("there is no queue in `{}`", missing.display())]
     NoQueue {
@@ -272,6 +274,7 @@ impl From<ImportError> for OpError {
             error @ (ImportError::IdTaken(_)
             | ImportError::KeyTaken { .. }
             | ImportError::Malformed { .. }
+            | ImportError::NotJson { .. }
             | ImportError::Unreadable { .. }) => Self::Import(error),
         }
     }

@@ -74,6 +74,21 @@ impl EventKind {
     }
 }
 
+/// The name of an event for people, which distinguishes `queue set` from `config set`.
+pub fn title(event: &Event) -> String {
+    let name = event.event.replace('_', " ");
+    match EventKind::of(event) {
+        EventKind::Queue if !name.starts_with(QUEUE_PREFIX) => format!("{QUEUE_PREFIX}{name}"),
+        EventKind::Setting => format!("config {name}"),
+        EventKind::Queue
+        | EventKind::Job
+        | EventKind::Schedule
+        | EventKind::Hook
+        | EventKind::Worker
+        | EventKind::Store => name,
+    }
+}
+
 /// The thing that an event is about, and details: `queue mail`, `job a  priority`, `setting lease = 1m (was 30s)`.
 pub fn about(event: &Event) -> String {
     let kind = EventKind::of(event);
@@ -98,6 +113,32 @@ pub fn about(event: &Event) -> String {
 mod tests {
     use super::*;
 
+    fn event(name: &str, job: Option<&str>, detail: Option<&str>) -> Event {
+        Event {
+            number: 1,
+            at: Timestamp::EPOCH,
+            event: name.to_owned(),
+            by: "ada".to_owned(),
+            job: job.map(|id| id.parse().expect("an id")),
+            detail: detail.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_title_tells_queues_from_settings_and_jobs() {
+        for (name, job, detail, expected) in [
+            ("pause", None, Some("mail (no server)"), "queue pause"),
+            ("resume", None, Some("mail"), "queue resume"),
+            ("set", None, Some("queue q: concurrency 2"), "queue set"),
+            ("queue_remove", None, Some("mail"), "queue remove"),
+            ("set", None, Some("lease = 1m (was 30s)"), "config set"),
+            ("pause", Some("a"), None, "pause"),
+            ("hook_gave_up", None, Some("h"), "hook gave up"),
+        ] {
+            assert_eq!(title(&event(name, job, detail)), expected, "{name}");
+        }
+    }
+
     #[test]
     fn every_event_says_what_kind_of_thing_it_is_about() {
         for (name, job, detail, expected) in [
@@ -116,15 +157,7 @@ mod tests {
             ("stop", None, None, "all workers"),
             ("backup", None, Some("copy"), "store copy"),
         ] {
-            let event = Event {
-                number: 1,
-                at: Timestamp::EPOCH,
-                event: name.to_owned(),
-                by: "ada".to_owned(),
-                job: job.map(|id| id.parse().expect("an id")),
-                detail: detail.map(str::to_owned),
-            };
-            assert_eq!(about(&event), expected, "{name}");
+            assert_eq!(about(&event(name, job, detail)), expected, "{name}");
         }
     }
 }

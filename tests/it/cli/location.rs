@@ -111,7 +111,7 @@ fn an_empty_flag_is_refused() {
 fn a_missing_home_is_reported() {
     let home = Home::new();
     let root = Path::new("/");
-    home.call_without_home(["list"]).at(root).without_env("HOME").run().fails(2).says("no home folder: ");
+    home.call_without_home(["list"]).at(root).without_env("HOME").run().fails(2).says("no home directory: ");
 }
 
 #[test]

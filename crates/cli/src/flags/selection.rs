@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::handle::{NamedJobs, no_jobs_given, resolve_ids};
-use crate::render::text::jobs;
+use crate::render::text::grouped;
 use domain::job::life::StateName;
 use domain::text::nearest::{nearest, suggestion};
 use domain::text::pattern::CommandPattern;
@@ -168,9 +168,9 @@ pub(crate) fn hint_dead_not_failed(context: &Context, filter: &JobFilter) -> Res
     if count == 0 {
         return Ok(false);
     }
-    let (dead, are) = (jobs(count), if count == 1 { "is" } else { "are" });
+    let (count, jobs) = (grouped(count), if count == 1 { "job" } else { "jobs" });
     context.hint(&format!(
-        "no jobs matched: a failed job waits for a retry; {dead} without retries left {are} dead: use --state dead"
+        "no failed jobs, but {count} dead {jobs}: use --state dead (\"failed\" means waiting for a retry)"
     ))?;
     Ok(true)
 }

@@ -55,6 +55,11 @@ pub(crate) fn fit(columns: &[Column], optional: &[usize], width: usize) -> Vec<O
     fitter.widths
 }
 
+/// The width of a table in which nothing is truncated or left out.
+pub(crate) fn needed_width(columns: &[Column]) -> usize {
+    columns.iter().map(|column| column.natural()).sum::<usize>() + columns.len().saturating_sub(1) * GAP
+}
+
 struct WidthFitter<'a> {
     columns: &'a [Column],
     widths: Vec<Option<usize>>,

@@ -6,6 +6,8 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use unicode_width::UnicodeWidthStr;
+
 use super::table::truncate;
 use super::text::{grouped, rough};
 use crate::context::{Context, size_of_terminal};
@@ -14,8 +16,7 @@ use domain::batch::eta::{CompletionRate, EtaFacts};
 /// Drawing more often makes the bar flicker.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 const BAR_WIDTH: u64 = 30;
-/// A terminal with fewer columns gets a narrow bar, to leave room for the text.
-const NARROW_TERMINAL_COLUMNS: usize = 80;
+/// The width of a bar whose text would not fit beside a wider one.
 const NARROW_BAR_WIDTH: u64 = 10;
 
 pub(crate) struct Bar {
@@ -49,30 +50,48 @@ impl Bar {
     /// Shows the count and a note, without a rate.
     pub(crate) fn show(&mut self, done: u64, note: impl FnOnce() -> String) {
         self.done = done;
+        if !self.is_due() {
+            return;
+        }
+        let note = note();
         self.draw(|bar| {
             let gauge = gauge(bar, bar.total.unwrap_or(bar.done));
-            let note = note();
             if note.is_empty() { gauge } else { format!("{gauge}, {note}") }
         });
     }
 
     /// Shows only a note.
     pub(crate) fn say(&mut self, note: impl FnOnce() -> String) {
-        self.draw(|_| note());
+        if self.is_due() {
+            let note = note();
+            self.draw(|_| note.clone());
+        }
     }
 
-    fn draw(&mut self, line: impl FnOnce(&Self) -> String) {
-        let is_due = self.drawn.is_none_or(|at| at.elapsed() >= REDRAW_INTERVAL);
-        if is_due && self.out.is_some() {
+    fn is_due(&self) -> bool {
+        self.out.is_some() && self.drawn.is_none_or(|at| at.elapsed() >= REDRAW_INTERVAL)
+    }
+
+    fn draw(&mut self, line: impl Fn(&Self) -> String) {
+        if self.is_due() {
             let mut out = io::stderr();
-            let columns = size_of_terminal(&out).columns;
-            self.cells = if columns < NARROW_TERMINAL_COLUMNS { NARROW_BAR_WIDTH } else { BAR_WIDTH };
             // A longer line would wrap, and the wrapped part would not be overwritten.
-            let line = truncate(&line(self), columns.saturating_sub(1));
+            let line = self.fitted(size_of_terminal(&out).columns.saturating_sub(1), line);
             // An error here means that the terminal is gone.
             let _ = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
             self.drawn = Some(Instant::now());
         }
+    }
+
+    /// The line, with a narrow bar if it is too long otherwise.
+    fn fitted(&mut self, columns: usize, line: impl Fn(&Self) -> String) -> String {
+        self.cells = BAR_WIDTH;
+        let wide = line(self);
+        if wide.width() <= columns {
+            return wide;
+        }
+        self.cells = NARROW_BAR_WIDTH;
+        truncate(&line(self), columns)
     }
 
     /// Removes the bar, so that other text can use the line.
@@ -135,18 +154,23 @@ pub(crate) fn rate(done: u64, elapsed: Duration) -> u64 {
 mod tests {
     use super::*;
 
+    fn bar(what: &'static str, done: u64, total: Option<u64>) -> Bar {
+        Bar { what, total, done, began: Instant::now(), drawn: None, cells: BAR_WIDTH, out: None }
+    }
+
+    #[test]
+    fn a_bar_gives_way_to_its_text() {
+        let shown = |columns| bar("waiting", 1, Some(3)).fitted(columns, |bar| gauge(bar, 3));
+        let narrow = format!("waiting {}{} 1 of 3", "━".repeat(3), "─".repeat(7));
+        assert_eq!(shown(45), format!("waiting {}{} 1 of 3", "━".repeat(10), "─".repeat(20)));
+        assert_eq!(shown(44), narrow);
+        assert_eq!(shown(25), narrow);
+        assert_eq!(shown(24), narrow.replace(" 3", "…"));
+    }
+
     #[test]
     fn a_line_shows_progress_rate_and_time_left() {
         let after = Duration::from_secs(2);
-        let bar = |what, done, total| Bar {
-            what,
-            total,
-            done,
-            began: Instant::now(),
-            drawn: None,
-            cells: BAR_WIDTH,
-            out: None,
-        };
         assert_eq!(line(&bar("checking", 5_000, None), after), "checking 5,000, 2,500/s");
         assert_eq!(line(&bar("checking", 100, None), Duration::from_millis(3)), "checking 100");
         let shown = line(&bar("enqueuing", 250_000, Some(1_000_000)), after);

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::column_widths::{Column, GAP, fit};
+use super::column_widths::{Column, GAP, fit, needed_width};
 use super::text::{grouped, printable, state_style};
 use domain::job::life::StateName;
 
@@ -140,6 +140,11 @@ impl Table {
         }
         self.written = Some((known, widths));
         Ok(())
+    }
+
+    /// Whether nothing has to be truncated or left out.
+    pub(crate) fn fits(&self, width: usize) -> bool {
+        needed_width(&self.measured()) <= width
     }
 
     fn head(&self) -> Vec<Cell> {

@@ -208,6 +208,7 @@ fn a_job_that_runs_longer_than_usual_is_expected_to_run_as_long_again() {
                     handle: "other".to_owned(),
                     queue: QueueName::default_queue(),
                     since: NOW.saturating_sub(Duration::from_secs(*seconds)),
+                    is_paused: false,
                 })
                 .collect();
         });

@@ -36,6 +36,8 @@ const MAX_LINE_BYTES: usize = 256;
 
 /// The names of the six fields.
 const FIELDS: [&str; 6] = ["second", "minute", "hour", "day of the month", "month", "day of the week"];
+/// The numbers that each of them takes.
+const RANGES: [&str; 6] = ["0-59", "0-59", "0-23", "1-31", "1-12", "0-7"];
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
@@ -45,6 +47,8 @@ pub enum CronError {
     Nickname { typed: String, nearest: Option<String> },
     #[error("it is longer than {MAX_LINE_BYTES} bytes")]
     TooLong,
+    #[error("{field} `{typed}` is out of range: {range}")]
+    OutOfRange { field: &'static str, typed: String, range: &'static str },
     #[error("not a valid {field}: `{typed}` ({problem})")]
     Field { field: &'static str, typed: String, problem: String },
 }
@@ -120,15 +124,19 @@ fn invalid_field(fields: &[&str], whole: &croner::errors::CronError) -> CronErro
         let mut alone = ["*"; FIELDS.len()];
         alone[at] = typed;
         if let Err(error) = parse(&alone.join(" ")) {
-            return CronError::Field {
-                field: FIELDS[at],
-                typed: (*typed).to_owned(),
-                problem: fragment(&error),
+            let (field, typed, problem) = (FIELDS[at], (*typed).to_owned(), fragment(&error));
+            return if problem == OUT_OF_RANGE {
+                CronError::OutOfRange { field, typed, range: RANGES[at] }
+            } else {
+                CronError::Field { field, typed, problem }
             };
         }
     }
     CronError::Field { field: "time", typed: fields.join(" "), problem: fragment(whole) }
 }
+
+/// The crate's message for a number that is too small or too large, as a [`fragment`].
+const OUT_OF_RANGE: &str = "number out of bounds";
 
 /// The crate's message as a lower-case fragment, without its prefix.
 fn fragment(error: &croner::errors::CronError) -> String {

@@ -87,7 +87,8 @@ fn integrity(diagnosis: &mut Diagnosis, found: &Examination, depth: Depth) {
 
 const RETRY_LATER: &str =
     "the database changed too often to be checked; run `queuectl doctor` again when it is less busy";
-const COPY_FIRST: &str = "before anything else, stop the workers and copy the whole folder to a safe place";
+const COPY_FIRST: &str =
+    "before anything else, stop the workers and copy the whole home directory to a safe place";
 
 fn schema(diagnosis: &mut Diagnosis, found: &Examination) {
     let (schema, newest) = (found.schema, found.newest_schema);
@@ -145,7 +146,7 @@ fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
         StoreError::Corrupt { .. } | StoreError::Malformed { .. } => COPY_FIRST,
         StoreError::NotAStore { .. } => "put the right file there, or choose another with --store",
         StoreError::CannotOpen { .. } => {
-            "you need permission to read it and to enter each folder above it; `namei -l` shows the permissions"
+            "you need permission to read it and to enter each directory above it; `namei -l` shows the permissions"
         }
         StoreError::Unavailable { .. } => "the disk may be failing; check `dmesg`",
         StoreError::Full => "free some space on its disk",

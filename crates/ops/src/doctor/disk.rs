@@ -45,7 +45,7 @@ fn try_check(diagnosis: &mut Diagnosis, folder: &Path) -> io::Result<()> {
     let kind = Filesystem::of(folder)?;
     if let Filesystem::Network(kind) = kind {
         let error = network_filesystem(folder, kind);
-        diagnosis.refuse("filesystem", error, Some("choose another folder with --home"));
+        diagnosis.refuse("filesystem", error, Some("choose another directory with --home"));
     } else {
         diagnosis.add(filesystem(kind));
     }
@@ -62,7 +62,7 @@ fn filesystem(kind: Filesystem) -> Finding {
         Filesystem::Network(name) | Filesystem::Disk(name) => finding(name),
         Filesystem::Memory(name) => {
             let message = format!("{name}: everything on it is lost at reboot");
-            Finding::warning("filesystem", message).advise("choose another folder with --home")
+            Finding::warning("filesystem", message).advise("choose another directory with --home")
         }
         Filesystem::Overlay => finding("overlayfs: data outside a volume is lost with the container"),
         Filesystem::Fuse => {

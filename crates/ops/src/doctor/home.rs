@@ -38,7 +38,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis, home: &Path) -> HomeCondition {
     let meta = match home.metadata() {
         Ok(meta) if meta.is_dir() => meta,
         Ok(_) => {
-            diagnosis.refuse("home", not_a_folder(home), Some("choose another folder with --home"));
+            diagnosis.refuse("home", not_a_folder(home), Some("choose another directory with --home"));
             return HomeCondition::Broken;
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return missing(diagnosis, home),
@@ -49,7 +49,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis, home: &Path) -> HomeCondition {
     };
     folder(diagnosis, home, &meta);
     if let Err(error) = owner_only::may_write_in(home) {
-        let advice = "use the account that owns it, or choose another folder with --home";
+        let advice = "use the account that owns it, or choose another directory with --home";
         diagnosis.refuse("home", cannot_open(home, error), Some(advice));
     }
     match files(home) {
@@ -68,7 +68,7 @@ pub(super) fn check(diagnosis: &mut Diagnosis, home: &Path) -> HomeCondition {
 fn missing(diagnosis: &mut Diagnosis, home: &Path) -> HomeCondition {
     let parent = home.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     if let Err(error) = owner_only::may_write_in(parent) {
-        diagnosis.refuse("home", cannot_open(home, error), Some("choose another folder with --home"));
+        diagnosis.refuse("home", cannot_open(home, error), Some("choose another directory with --home"));
         return HomeCondition::Broken;
     }
     let message = format!("{} does not exist yet; it is created on first use", home.display());

@@ -39,10 +39,13 @@ pub(super) fn check(
     }) {
         diagnosis.add(finding);
     }
-    for worker in live.iter().filter(|worker| runs_as_root(worker)) {
-        let message = format!("worker {} runs as root, and so do its jobs", worker.id);
-        diagnosis.add(Finding::warning("root_worker", message).advise(NOT_AS_ROOT));
-    }
+    let of_root: Vec<&Worker> = live.iter().filter(|worker| runs_as_root(worker)).collect();
+    let message = match of_root[..] {
+        [] => return Ok(()),
+        [worker] => format!("worker {} runs as root, and so do its jobs", worker.id),
+        [..] => format!("{} workers run as root, and so do their jobs", of_root.len()),
+    };
+    diagnosis.add(Finding::warning("root_worker", message).advise(NOT_AS_ROOT));
     Ok(())
 }
 

@@ -174,7 +174,7 @@ pub(crate) fn check_creator(home: &Path) -> Result<(), OpError> {
 }
 
 pub(crate) fn not_a_folder(home: &Path) -> StoreError {
-    StoreError::NotAStore { path: home.to_owned(), problem: "is a file, but the home must be a folder" }
+    StoreError::NotAStore { path: home.to_owned(), problem: "is a file, but the home must be a directory" }
 }
 
 pub(crate) fn variable(name: &str) -> Option<OsString> {

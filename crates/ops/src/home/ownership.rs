@@ -16,12 +16,12 @@ pub fn advice(refused: &OwnershipError) -> String {
     let path = word(&refused.path);
     match refused.problem {
         OwnershipProblem::Writable { .. } => {
-            format!("run `chmod go-w {path}`, or choose another folder with --home")
+            format!("run `chmod go-w {path}`, or choose another directory with --home")
         }
         OwnershipProblem::Link => "replace the link with the file, or name the file with --store".to_owned(),
         OwnershipProblem::Foreign { owner: user::ROOT } => {
             format!(
-                "run `sudo chown {} {path}` if root created it by mistake, or choose another folder with --home",
+                "run `sudo chown {} {path}` if root created it by mistake, or choose another directory with --home",
                 account(user::number())
             )
         }
@@ -79,7 +79,7 @@ pub fn advice_for_making(home: &Path, refused: &OwnershipError) -> String {
 
 fn use_account(owner: u32) -> String {
     format!(
-        "run `sudo -u {} queuectl …` to use it as its owner, or choose another folder with --home",
+        "run `sudo -u {} queuectl …` to use it as its owner, or choose another directory with --home",
         account(owner)
     )
 }

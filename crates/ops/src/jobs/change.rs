@@ -92,13 +92,24 @@ fn change_each(
                 Ok(ChangedJob { job, state, dependents: dependents.remove(id).unwrap_or_default() })
             }
             (Change::Conflict(conflict), job) => {
-                let number = job.map(|job| job.number);
-                Err(OpError::Conflict { job: JobHandle { id: id.clone(), number }, conflict })
+                let job = JobHandle { id: id.clone(), number: job.map(|job| job.number) };
+                Err(OpError::Conflict { job, refused: done(verb), conflict })
             }
             (Change::NotFound, _) | (Change::Done(_), None) => Err(OpError::NoSuchJob(id.clone())),
         });
     }
     end
+}
+
+/// What the verb would have done to a job.
+fn done(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Cancel { signal: _ } => "cancelled",
+        Verb::Pause => "paused",
+        Verb::Resume => "resumed",
+        Verb::Retry => "retried",
+        Verb::Remove => "removed",
+    }
 }
 
 /// Changes selected jobs and calls `progress` with the number of jobs in each portion.

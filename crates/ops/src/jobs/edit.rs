@@ -32,8 +32,8 @@ pub fn edit(store: &dyn Store, id: &JobId, edit: &Edit, then: AfterEdit, by: &st
         Change::Done(_) => store.find(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone())),
         Change::NotFound => Err(OpError::NoSuchJob(id.clone())),
         Change::Conflict(conflict) => {
-            let number = before.map(|job| job.number);
-            Err(OpError::Conflict { job: JobHandle { id: id.clone(), number }, conflict })
+            let job = JobHandle { id: id.clone(), number: before.map(|job| job.number) };
+            Err(OpError::Conflict { job, refused: "edited", conflict })
         }
     }
 }

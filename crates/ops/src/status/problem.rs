@@ -29,9 +29,9 @@ impl Problem {
 
     pub(super) fn queue_paused(queue: &dyn Display, by: &str, reason: Option<&str>, waiting: u64) -> Self {
         let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-        let jobs = wait(waiting, "job");
+        let jobs = if waiting == 0 { String::new() } else { format!(", {}", wait(waiting, "job")) };
         let advice = format!("resume it with `queuectl queue resume {queue}`");
-        Self::new("queue_paused", format!("queue {queue} was paused by {by}{reason}, {jobs}; {advice}"))
+        Self::new("queue_paused", format!("queue {queue} was paused by {by}{reason}{jobs}; {advice}"))
     }
 
     pub(super) fn job_paused(job: &str, since: &str) -> Self {
@@ -231,6 +231,11 @@ mod tests {
                 Problem::queue_paused(&"mail", "ada", None, 1),
                 "queue_paused",
                 "queue mail was paused by ada, 1 job waits; resume it with `queuectl queue resume mail`",
+            ),
+            (
+                Problem::queue_paused(&"mail", "ada", Some("no server"), 0),
+                "queue_paused",
+                "queue mail was paused by ada (no server); resume it with `queuectl queue resume mail`",
             ),
             (
                 Problem::job_paused("42", "15:24:09"),

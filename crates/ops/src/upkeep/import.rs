@@ -80,7 +80,7 @@ impl Spool {
         let (mut rows, mut logs) = (BufWriter::new(&self.rows), BufWriter::new(&self.logs));
         let mut text = Vec::new();
         for number in 1.. {
-            let unreadable = |source| ImportError::Unreadable { line: number, source };
+            let unreadable = |source| unreadable(number, source);
             let Some(line) = read_line(&mut input, &mut text, number).map_err(unreadable)? else {
                 break;
             };
@@ -92,6 +92,13 @@ impl Spool {
         }
         rows.flush().and_then(|()| logs.flush()).map_err(StoreError::unavailable)?;
         Ok(())
+    }
+}
+
+fn unreadable(line: u64, source: Box<dyn std::error::Error + Send + Sync>) -> ImportError {
+    match source.downcast_ref::<serde_json::Error>() {
+        Some(error) if error.is_syntax() || error.is_eof() => ImportError::NotJson { line },
+        Some(_) | None => ImportError::Unreadable { line, source },
     }
 }
 

@@ -16,7 +16,7 @@ impl Nemesis for Storm {
     }
 
     fn description(&self) -> &'static str {
-        "workers stopped and started, gracefully and not"
+        "workers stopped and started, gracefully and forcibly"
     }
 
     fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {

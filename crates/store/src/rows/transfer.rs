@@ -256,6 +256,8 @@ pub enum ImportError {
     KeyTaken { key: String, holder: String },
     #[error("{what} is invalid: {why}")]
     Malformed { what: String, why: String },
+    #[error("line {line} is not valid JSON")]
+    NotJson { line: u64 },
     /// A line could not be read.
     #[error("line {line} cannot be read")]
     Unreadable {

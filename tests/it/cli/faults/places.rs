@@ -111,7 +111,7 @@ fn incompatible(home: &Home, file: &Path, message: &str) {
 fn fault_14_a_home_that_is_a_file_is_refused() {
     let home = Home::new();
     let file = home.file("home", "precious");
-    incompatible(&home, &file, "is a file, but the home must be a folder");
+    incompatible(&home, &file, "is a file, but the home must be a directory");
 }
 
 #[test]

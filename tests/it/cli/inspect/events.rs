@@ -47,9 +47,9 @@ fn events_show_the_user_and_the_detail() {
     home.run(["events", "--job", "absent"]).fails(3).says("hint: `queuectl list` shows all jobs");
     home.run(["events"])
         .ok()
-        .shows("  cancel  ada  job a\n")
-        .shows("  remove  ada  job b\n")
-        .shows("  setting lease = 1m");
+        .shows("  cancel      ada  job a\n")
+        .shows("  remove      ada  job b\n")
+        .shows("  config set  ada  setting lease = 1m");
     assert_eq!((&all[0]["kind"], &all[3]["kind"]), (&"job".into(), &"setting".into()));
 }
 
@@ -68,7 +68,7 @@ fn every_manual_change_is_recorded() {
         (&["remove", "b"], "remove", Some("b")),
         (&["batch", "cancel", "many", "--yes"], "cancel", None),
         (&["queue", "set", "q", "--concurrency", "2"], "set", Some("queue q: concurrency 2")),
-        (&["queue", "pause", "q", "--reason", "r"], "pause", Some("q")),
+        (&["queue", "pause", "q", "--reason", "r"], "pause", Some("q (r)")),
         (&["queue", "resume", "q"], "resume", Some("q")),
         (&["schedule", "add", "s", "--every", "1h", "--", "true"], "schedule_add", Some("s")),
         (&["schedule", "edit", "s", "--every", "2h"], "schedule_edit", Some("s")),
@@ -114,6 +114,7 @@ fn starting_and_stopping_workers_is_recorded() {
     let all = events(&home, &[]);
     assert_eq!(names(&all), ["worker_started", "worker_stopped"], "the worker of a run is not recorded");
     assert_eq!(all[0]["by"], all[1]["by"]);
+    assert_eq!(all[0]["detail"], all[1]["detail"], "both name the process");
 }
 
 #[test]
@@ -145,6 +146,7 @@ fn columns_line_up_under_a_heading_on_a_terminal() {
     let lines: Vec<&str> = seen.lines().collect();
     let about = lines[0].find("ABOUT").expect("a heading");
     assert_eq!((&lines[1][about..], &lines[2][about..]), ("job a", "queue mail"), "{seen}");
+    assert!(lines[2].contains("  queue pause  "), "{seen}");
     let none = home.run(["events"]).ok();
     assert!(!none.stdout.contains("ABOUT"), "no heading in a pipe: {none}");
 }

@@ -203,7 +203,7 @@ fn a_running_attempt_is_the_latest() {
 #[test]
 fn a_job_that_has_not_run_says_so() {
     let home = Home::with_jobs(&["a"]);
-    home.run(["logs", "a"]).ok().prints("").says("job a has not run yet (state: pending)");
+    home.run(["logs", "a"]).ok().prints("").says("job a has not run yet (it is pending)");
     home.run(["logs", "a", "-q"]).ok().prints("").says_nothing();
     home.run(["logs", "a", "--json"]).ok().prints("").says_nothing();
     home.run(["logs", "a", "--attempt", "1"]).fails(3).says("hint: it has not run yet");

@@ -121,7 +121,7 @@ fn output_is_shown_live_until_the_job_has_finished() {
 fn following_continues_through_further_attempts() {
     let home = home(1);
     let mut following = FollowProcess::new(&home, &[]);
-    following.wait_for_note("job a has not run yet (state: pending)\n");
+    following.wait_for_note("job a has not run yet (it is pending)\n");
     for (number, (text, outcome)) in [("first\n", FAILURE), ("second\n", Outcome::Success)].iter().enumerate()
     {
         let worker = TestWorker::new(&home, &format!("w{number}"));
@@ -189,7 +189,7 @@ fn following_a_cancelled_job_that_never_ran_ends() {
     home.run(["logs", "a", "-f"])
         .ok()
         .prints("")
-        .says("job a has not run yet (state: cancelled)")
+        .says("job a never ran: it was cancelled")
         .says("job a is cancelled");
 }
 

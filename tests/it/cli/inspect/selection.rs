@@ -72,7 +72,8 @@ fn states_have_synonyms_and_any_case() {
 fn dead_jobs_are_mentioned_where_no_job_is_failed() {
     let home = Home::new();
     home.dead_job("a", "exit code 1");
-    let hint = "hint: no jobs matched: a failed job waits for a retry; 1 job without retries left is dead: use --state dead\n";
+    let hint =
+        "hint: no failed jobs, but 1 dead job: use --state dead (\"failed\" means waiting for a retry)\n";
     let ran = home.run(["list", "--state", "failed"]).ok().prints("");
     assert_eq!(ran.stderr, hint);
     home.run(["retry", "--state", "failed", "--yes"]).ok().prints("0\n").says(hint);

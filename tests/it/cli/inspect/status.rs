@@ -299,4 +299,5 @@ fn workers_and_problems_are_separate_sections() {
     let worker = lines.iter().position(|line| line.starts_with("w1 ")).expect("the worker is shown");
     assert_eq!(lines[worker + 1], "", "{ran}");
     assert!(lines[worker + 2].starts_with("! queue mail was paused by "), "{ran}");
+    assert!(!lines[worker + 2].contains("jobs wait"), "{ran}");
 }

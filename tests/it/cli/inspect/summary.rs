@@ -77,13 +77,18 @@ fn an_empty_queue_has_no_list_of_jobs() {
 fn without_a_queue_it_names_the_first_command_and_creates_nothing() {
     let home = Home::new();
     let found = home.folder().join(".queuectl");
-    for (call, missing) in [
-        (home.call(NO_ARGUMENTS), home.path()),
-        (home.call_without_home(NO_ARGUMENTS), found.clone()),
-        (home.call(["--store", "other.db"]), "other.db".into()),
+    for (call, missing, flags) in [
+        (home.call(NO_ARGUMENTS), home.path(), format!("--home {} ", home.path().display())),
+        (home.call_without_home(NO_ARGUMENTS), found.clone(), String::new()),
+        (
+            home.call_without_home(["--home", "an other", "--store", "other.db"]),
+            "other.db".into(),
+            "--home 'an other' --store other.db ".to_owned(),
+        ),
     ] {
         let text = format!("There is no queue in {} yet. The first job creates it:", missing.display());
-        call.run().ok().shows(&text).shows("\n  queuectl run echo hello\n").says_nothing();
+        let first = format!("\n  queuectl {flags}run echo hello\n");
+        call.run().ok().shows(&text).shows(&first).says_nothing();
     }
     let seen = home.run(["--json"]).ok().says_nothing().json();
     let expected =

@@ -44,8 +44,9 @@ fn list_and_show_report_progress() {
     );
     let ran = home.run(["batch", "list"]).ok();
     // The width of a relative time depends on its age.
-    assert!(ran.lines()[0].starts_with("NAME     JOBS  DONE  DEAD  CANCELLED  RUNNING  CREATED "), "{ran}");
-    assert!(ran.lines()[1].starts_with("nightly     2     1     1          0        0  "), "{ran}");
+    let heading = "NAME     JOBS  DONE  DEAD  CANCELLED  FAILED  RUNNING  PENDING  CREATED ";
+    let counts = "nightly     2     1     1          0       0        0        1  ";
+    assert!(ran.lines()[0].starts_with(heading) && ran.lines()[1].starts_with(counts), "{ran}");
     for verb in ["show", "status"] {
         home.run(["batch", verb, "nightly"])
             .ok()
@@ -80,7 +81,7 @@ fn wait_exits_with_the_result_of_the_batch() {
     let ran = home.run(["batch", "wait", "nightly", "--timeout", "50ms", "--json"]);
     assert_eq!(ran.status.code(), Some(124), "{ran}");
     assert_eq!(ran.json()["jobs"]["pending"], 2);
-    assert!(ran.stderr.contains("2 of the 2 jobs of batch `nightly` are unfinished after 50ms"), "{ran}");
+    assert!(ran.stderr.contains("2 of 2 jobs in batch `nightly` are still unfinished after 50ms"), "{ran}");
     let worker = TestWorker::new(&home, "w1");
     for id in ["a", "b"] {
         worker.settle(worker.claim_job(id), Outcome::Success, None);
@@ -90,9 +91,7 @@ fn wait_exits_with_the_result_of_the_batch() {
     assert!(done["finished_at"].is_string());
     home.run(["retry", "a"]).ok();
     worker.settle(worker.claim_job("a"), Outcome::Failure { exit_code: 1 }, None);
-    home.run(["batch", "wait", "nightly"])
-        .fails(1)
-        .says("1 of the 2 jobs of batch `nightly` did not succeed");
+    home.run(["batch", "wait", "nightly"]).fails(1).says("1 of 2 jobs in batch `nightly` did not succeed");
     home.run(["batch", "wait", "nightly", "-q"]).fails(1).prints("");
 }
 

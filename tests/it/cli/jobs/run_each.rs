@@ -96,7 +96,7 @@ fn the_exit_code_is_1_if_a_job_failed() {
     let home = WorkingHome::new();
     let ran =
         home.run(["run", "--each", "-j", "2", "--batch", "sweep", "exit {}", ":::", "0", "3", "0", "7"]);
-    ran.fails(1).prints("").says("2 of the 4 jobs of batch `sweep` did not succeed").says("--batch sweep");
+    ran.fails(1).prints("").says("2 of 4 jobs in batch `sweep` did not succeed").says("--batch sweep");
     home.run(["run", "--each", "--batch", "sweep", "echo", ":::", "a"]).fails(4).says("already a batch");
     let call = home.call(["run", "--each", "--json", "-j", "2", "echo {}; exit {}", ":::", "0", "1"]);
     let ran = call.into_command().output().expect("it runs");
@@ -113,7 +113,7 @@ fn the_first_failure_can_cancel_the_rest() {
     let home = WorkingHome::new();
     let line = "[ {} != bad ] || exit 9; until [ -e go ]; do sleep 0.02; done";
     let args = ["run", "--each", "-j", "2", "--halt-on-failure", line, ":::", "slow", "bad", "c", "d"];
-    home.run(args).fails(1).says("1 of the 4 jobs");
+    home.run(args).fails(1).says("1 of 4 jobs");
     let cancelled = StateName::Cancelled;
     assert_eq!(states(&home), [cancelled, StateName::Dead, cancelled, cancelled]);
     home.wait_until_deserted();
@@ -207,7 +207,7 @@ fn a_terminal_shows_a_bar_and_a_summary() {
         seen.screen
     );
     assert_eq!(seen.code, Some(0), "{}", seen.screen);
-    assert!(seen.screen.contains("2 jobs in batch sweep (queuectl batch show sweep)\n"), "{}", seen.screen);
+    assert!(seen.screen.contains("2 jobs in batch sweep\n"), "{}", seen.screen);
     assert!(seen.screen.ends_with("2 jobs completed\n"), "{}", seen.screen);
     home.wait_until_deserted();
 }

@@ -53,7 +53,7 @@ fn an_invalid_change_is_refused_and_changes_nothing() {
     add(&home, &["--every", "1h"]);
     let before = show(&home);
     for (flags, expected) in [
-        (&["--cron", "61 * * * *"][..], "not a valid minute"),
+        (&["--cron", "61 * * * *"][..], "minute `61` is out of range"),
         (&["--at", "2020-01-01 10:00"], "is in the past"),
         (&["--tz", "UTC"], "--tz needs --cron or --at"),
         (&["--every", "5m", "--cron", "@daily"], "cannot be used with"),

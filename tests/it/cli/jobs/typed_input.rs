@@ -74,7 +74,7 @@ fn a_word_that_begins_like_json_is_not_a_command() {
         &["run", "[", "-f", "x", "]"],
         &["schedule", "add", "s", "--every", "1h", "{x}"],
     ] {
-        home.run(args).fails(2).says("is not a command: it begins like JSON").says("--command");
+        home.run(args).fails(2).says("is not a command; it looks like JSON").says("--command");
     }
     assert!(home.is_empty());
     home.run(["run", "-c", "{ echo a; }"]).ok().prints("a\n");

@@ -81,7 +81,7 @@ fn fault_11_finished_jobs_stay_unchanged() {
     home.run(["enqueue", "--id", "gone", "--", "true"]).ok();
     home.run(["cancel", "gone"]).ok();
     for (id, state) in [("done", "completed"), ("dead", "dead"), ("gone", "cancelled")] {
-        let refused = format!("job `{id}` was not changed (it is {state})");
+        let refused = format!("job `{id}` cannot be cancelled (it is {state})");
         home.run(["cancel", id]).fails(4).prints("").says(&refused);
         assert_eq!(home.state_of(id), state);
     }

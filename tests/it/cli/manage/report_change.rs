@@ -5,11 +5,13 @@ use crate::cli::harness::Home;
 use crate::cli::harness::pseudo_terminal::on_terminal;
 
 /// Each verb, in an order in which all succeed in one home, with the name and the sentence.
-const CHANGES: [(&[&str], &str, &str); 13] = [
+const CHANGES: [(&[&str], &str, &str); 15] = [
     (&["config", "set", "max-retries", "5"], "max_retries", "max_retries is now 5"),
     (&["config", "unset", "max-retries"], "max_retries", "max_retries is now 3"),
     (&["queue", "pause", "q"], "q", "Queue q paused"),
     (&["queue", "resume", "q"], "q", "Queue q resumed"),
+    (&["queue", "resume", "q"], "q", "Queue q was not paused"),
+    (&["queue", "resume", "new"], "new", "Queue new created; it is not paused"),
     (&["queue", "set", "q", "--rate", "1/s"], "q", "Queue q changed"),
     (
         &["hook", "add", "h", "--on", "dead", "--", "true"],

@@ -107,6 +107,18 @@ fn dead_pipeline() -> Home {
 }
 
 #[test]
+fn a_retry_says_that_one_dependent_stays_cancelled() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "first", "--max-retries", "0", "--", "false"]).ok();
+    home.run(["enqueue", "-q", "--id", "next", "--depends-on", "first", "--", "true"]).ok();
+    home.kill_next("first", "exit code 1");
+    home.run(["retry", "first"]).ok().says(
+        "hint: 1 job that depends on first stays cancelled (next); \
+         `queuectl retry --with-dependents first` retries it\n",
+    );
+}
+
+#[test]
 fn a_retry_says_which_dependents_stay_cancelled() {
     let home = dead_pipeline();
     let ran = home.run(["retry", "build"]).ok().prints("build\n");

@@ -80,7 +80,7 @@ fn a_job_that_holds_its_unique_key_is_kept() {
     home.run(["enqueue", "-q", "--id", "a", "--unique-key", "k", "--unique-for", "1h", "--", "true"]).ok();
     home.run(["worker", "run", "-q", "--until-empty"]).ok();
     home.run(["prune", "--state", "completed", "--dry-run"]).ok().prints("0\n");
-    home.run(["prune", "a"]).ok().prints("0\n").says("unique key still taken");
+    home.run(["prune", "a"]).ok().prints("0\n").says("it holds a unique key");
     home.run(["config", "set", "retain_completed", "0"]).ok();
     home.run(["prune"]).ok().prints("0\n");
     home.run(["enqueue", "--unique-key", "k", "--", "true"]).ok().prints("a\n");

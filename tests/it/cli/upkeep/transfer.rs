@@ -359,7 +359,7 @@ fn a_bad_line_is_named_and_nothing_is_stored() {
     let import = |text: &str| other.call(["import", "-"]).with_stdin(text).run();
     for (text, problem) in [
         (String::new(), "line 1 cannot be read"),
-        ("hello\n".to_owned(), "line 1 cannot be read"),
+        ("hello\n".to_owned(), "(line 1 is not valid JSON)"),
         (good.lines().skip(1).collect::<Vec<_>>().join("\n"), "not an export: the first line"),
         (
             good.replace("{\"kind\":\"queuectl\",\"format\":1}", "{\"kind\":\"queuectl\",\"format\":99}"),

@@ -49,7 +49,7 @@ fn list_prints_one_row_per_hook() {
     .ok();
     let table = "HOOK   ON              PENDING  SECRET  TARGET\n\
                  alert  dead in mail          0          echo 'a b'\n\
-                 crash  worker_crashed        0  yes     http://localhost\n";
+                 crash  worker-crashed        0  yes     http://localhost\n";
     home.run(["hook", "list"]).ok().prints(table);
     home.run(["hook", "show", "crash"]).ok().shows("  secret        yes\n").shows("  pending       0\n");
 }

@@ -20,12 +20,12 @@ fn without_workers_list_prints_an_empty_array_or_a_hint() {
 fn starting_workers_on_a_terminal_says_how_to_stop_them() {
     let home = WorkingHome::new();
     for (count, said) in [
-        ("2", "2 workers started in the background; `queuectl worker stop` stops them, "),
-        ("1", "1 worker started in the background; `queuectl worker stop` stops it, "),
+        ("2", "2 workers started in the background\nhint: `queuectl worker stop` stops them; "),
+        ("1", "1 worker started in the background\nhint: `queuectl worker stop` stops it; "),
     ] {
         let call = home.call(["--color", "never", "worker", "start", "-c", count, "-j", "2"]);
-        let seen = on_terminal(call.into_command(), 200, "");
-        let said = format!("{said}`queuectl worker run` stays in the foreground\n");
+        let seen = on_terminal(call.into_command(), 80, "");
+        let said = format!("{said}`worker run` stays in the foreground\n");
         assert_eq!((seen.screen.as_str(), seen.code), (said.as_str(), Some(0)));
     }
     assert_eq!(home.run(["worker", "start", "-n", "2"]).ok().prints("").stderr, "2 workers started\n");

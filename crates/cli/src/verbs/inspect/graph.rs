@@ -24,7 +24,7 @@ use ops::json::GraphJson;
   queuectl graph deploy --dot | dot -Tsvg > deploy.svg
   queuectl graph deploy --json | jq -r '.nodes[] | select(.state == \"dead\") | .id'")]
 pub(crate) struct Args {
-    /// The job's id, or a unique prefix of it
+    /// The job's number or id, or a unique part of its id
     #[arg(value_name = "ID")]
     id: String,
     /// Print the graph in the DOT language of Graphviz

@@ -242,7 +242,15 @@ fn describe_attempt(attempt: &Attempt, now: Timestamp) -> String {
 }
 
 fn not_yet(job: &Job) -> String {
-    format!("job {} has not run yet (state: {})", job.handle(), job.life.state.name().name())
+    let (job, state) = (job.handle(), job.life.state.name());
+    match state {
+        StateName::Cancelled => format!("job {job} never ran: it was cancelled"),
+        StateName::Pending
+        | StateName::Processing
+        | StateName::Completed
+        | StateName::Failed
+        | StateName::Dead => format!("job {job} has not run yet (it is {})", state.name()),
+    }
 }
 
 /// Shows the output that an attempt has so far.

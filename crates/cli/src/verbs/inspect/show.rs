@@ -1,15 +1,15 @@
 //! `queuectl show`
 
 use std::io::{self, Write};
-use std::iter;
 
 use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::handle::resolve_or_latest;
-use crate::render::table::{Cell, Table};
-use crate::render::text::{printable, rough, rough_size, state_style};
+use crate::render::facts::write_fact;
+use crate::render::table::{Cell, Table, chosen};
+use crate::render::text::{rough, rough_size, state_style};
 use domain::explain::named_jobs::FailedDependency;
 use domain::job::life::State;
 use domain::job::outcome::Outcome;
@@ -42,7 +42,7 @@ pub(crate) fn show(context: &Context, store: &dyn Store, id: &JobId) -> Result<(
     let clock = &context.clock(store.now()?);
     let failed = failed_dependency(store, &record.job)?;
     context.print(&RecordJson::from(&record), |out| {
-        write_facts(out, &record, failed.as_ref(), clock)?;
+        write_facts(out, &record, failed.as_ref(), clock, context.width())?;
         write_history(out, &record, clock, context.width())?;
         write_events(out, &record, clock, context.width())
     })
@@ -53,6 +53,7 @@ fn write_facts(
     record: &JobRecord,
     failed: Option<&FailedDependency>,
     clock: &Clock,
+    width: usize,
 ) -> io::Result<()> {
     let job = &record.job;
     let (bold, style) = (Style::new().bold(), state_style(job.life.state.name()));
@@ -65,10 +66,7 @@ fn write_facts(
     let state = job.life.state.name().name();
     writeln!(out, "{bold}{}  {}{bold:#}  {style}{state}{style:#}{note}", job.number, job.id)?;
     for (name, value) in facts(job, failed, clock).into_iter().chain(origin(record, clock)) {
-        // Each line of a command stays a line, so that it can be read and copied.
-        for (line, label) in value.split('\n').zip(iter::once(name).chain(iter::repeat(""))) {
-            writeln!(out, "  {label:<14}{}", printable(line))?;
-        }
+        write_fact(out, name, &value, width)?;
     }
     Ok(())
 }
@@ -133,7 +131,8 @@ fn waits_for(job: &Job, clock: &Clock) -> Option<String> {
         }
         State::Pending { blocked_by: 1 } => Some("1 other job".to_owned()),
         State::Pending { blocked_by } => Some(format!("{blocked_by} other jobs")),
-        State::Failed => Some(format!("its next retry, {}", clock.moment(due_at))),
+        State::Failed if due_at > clock.now => Some(format!("its next retry, {}", clock.moment(due_at))),
+        State::Failed => Some(format!("a free slot; its retry was due at {}", clock.moment(due_at))),
         State::Processing(_) | State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } => None,
     }
 }
@@ -147,30 +146,35 @@ fn list<'a>(items: impl Iterator<Item = &'a str>) -> Option<String> {
     (!items.is_empty()).then(|| items.join(", "))
 }
 
+/// Narrower terminals show more of the errors instead of the workers.
+const WIDTH_FOR_WORKERS: usize = 100;
+
 fn write_history(out: &mut dyn Write, record: &JobRecord, clock: &Clock, width: usize) -> io::Result<()> {
-    let mut table = Table::new(&["ATTEMPT", "OUTCOME", "STARTED", "TOOK", "WORKER", "ERROR"])
+    let shown = [true, true, true, true, width >= WIDTH_FOR_WORKERS, true];
+    let columns = ["ATTEMPT", "OUTCOME", "STARTED", "TOOK", "WORKER", "ERROR"];
+    let mut table = Table::new(&chosen(columns, shown))
         .with_numbers(&["ATTEMPT", "TOOK"])
         .with_optional_columns(&["WORKER", "TOOK"]);
     for attempt in &record.history {
-        table.row(history_row(attempt, clock));
+        table.row(chosen(history_row(attempt, clock), shown));
     }
     table.write_section(out, width)
 }
 
-fn history_row(attempt: &Attempt, clock: &Clock) -> Vec<Cell> {
-    let started = clock.moment(attempt.started_at);
+fn history_row(attempt: &Attempt, clock: &Clock) -> [Cell; 6] {
+    let started = clock.time(attempt.started_at);
     let worker: Cell = attempt.worker.as_str().into();
     let number: Cell = attempt.number.to_string().into();
     match &attempt.ending {
         None => {
             let running = Cell::styled("running", anstyle::AnsiColor::Cyan.on_default());
             let took = clock.elapsed(attempt.started_at);
-            vec![number, running, started.into(), took.into(), worker, "".into()]
+            [number, running, started.into(), took.into(), worker, "".into()]
         }
         Some(ending) => {
             let outcome = Cell::styled(ending.outcome.name(), outcome_style(ending.outcome));
             let error = ending.error.as_deref().unwrap_or_default();
-            vec![number, outcome, started.into(), rough(ending.duration).into(), worker, error.into()]
+            [number, outcome, started.into(), rough(ending.duration).into(), worker, error.into()]
         }
     }
 }

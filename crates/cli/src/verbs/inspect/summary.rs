@@ -1,5 +1,6 @@
 //! `queuectl` without a verb: the queue at a glance.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use crate::failure::Failure;
 use crate::render::list_format;
 use crate::render::text::printable;
 use crate::verbs::inspect::status;
+use domain::text::shell::quote_words;
 use domain::values::clock::Clock;
 use ops::summary::{Summary, SummaryJson, summary};
 
@@ -22,7 +24,7 @@ pub(crate) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
     let home = &location.home;
     if !location.has_queue() {
         let missing = location.other_store().unwrap_or(home);
-        return context.print(&SummaryJson::new(home, None), |out| write_welcome(out, missing));
+        return context.print(&SummaryJson::new(home, None), |out| write_welcome(out, missing, context));
     }
     let store = context.store()?;
     let summary = summary(store, home, &context.time_format())?;
@@ -33,10 +35,22 @@ pub(crate) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
 }
 
 /// Nothing is created before the first job.
-fn write_welcome(out: &mut dyn Write, missing: &Path) -> io::Result<()> {
+fn write_welcome(out: &mut dyn Write, missing: &Path, context: &Context) -> io::Result<()> {
     writeln!(out, "There is no queue in {} yet. The first job creates it:", shown(missing))?;
-    writeln!(out, "\n  queuectl run echo hello\n")?;
+    writeln!(out, "\n  queuectl {}run echo hello\n", location_words(context))?;
     writeln!(out, "`queuectl -h` lists the commands.")
+}
+
+/// `--home` and `--store` as they were given, for a command that means the same queue.
+fn location_words(context: &Context) -> String {
+    let flags = context.location_flags();
+    let home = flags.home.as_ref().map(|home| ("--home", home.as_os_str()));
+    let store = flags.store.as_ref().map(|store| ("--store", store.as_os_str()));
+    let word = |(flag, value): (&str, &OsStr)| {
+        let quoted = quote_words(&[value.to_string_lossy().into_owned()]);
+        format!("{flag} {} ", printable(&quoted))
+    };
+    home.into_iter().chain(store).map(word).collect()
 }
 
 /// On a terminal, the jobs take as much room as the rest leaves them: the last lines are the ones that are seen.

@@ -6,6 +6,7 @@ mod list;
 mod show;
 mod when_flags;
 
+pub(crate) use self::add::no_time;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_change::report_change;
@@ -59,7 +60,7 @@ enum ScheduleVerb {
     },
     /// Resume a paused schedule
     ///
-    /// It continues with its next time. Runs that were due while it was paused are not made up for.
+    /// It continues with its next time. Runs that were due while it was paused are not run later.
     #[command(after_help = "Example:\n  queuectl schedule resume nightly")]
     Resume(ScheduleArg),
     /// Remove a schedule; the jobs that it has enqueued are kept

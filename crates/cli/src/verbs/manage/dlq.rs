@@ -47,7 +47,7 @@ enum DlqVerb {
     /// Show one dead job and its history
     #[command(after_help = "Example:\n  queuectl dlq show job1")]
     Show {
-        /// The job's id, or a unique prefix of it
+        /// The job's number or id, or a unique part of its id
         #[arg(value_name = "ID")]
         id: String,
     },
@@ -93,7 +93,7 @@ struct DeadFilterArgs {
 
 #[derive(Debug, clap::Args)]
 struct DeadSelectionArgs {
-    /// Ids of dead jobs; a unique prefix is enough for generated ids and, on a terminal, for ids that you chose
+    /// Numbers or ids of dead jobs; a unique prefix is enough for generated ids and, on a terminal, for ids that you chose
     #[arg(value_name = "ID")]
     ids: Vec<String>,
     /// All dead jobs

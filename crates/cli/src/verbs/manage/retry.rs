@@ -121,10 +121,14 @@ fn hint_cancelled_dependents(context: &Context, roots: &[JobId]) -> Result<(), F
         if let (false, Some(job)) = (ids.is_empty(), store.find(root)?) {
             let (root, count, named) = (job.handle(), jobs(ids.len() as u64), describe_names(&ids));
             let or_more = if found.is_cut { " or more" } else { "" };
-            let (depend, stay) = if ids.len() == 1 { ("depends", "stays") } else { ("depend", "stay") };
+            let (depend, stay, them) = if ids.len() == 1 && !found.is_cut {
+                ("depends", "stays", "it")
+            } else {
+                ("depend", "stay", "them")
+            };
             context.hint(&printable(&format!(
                 "{count}{or_more} that {depend} on {root} {stay} cancelled ({named}); \
-                 `queuectl retry --with-dependents {root}` retries them"
+                 `queuectl retry --with-dependents {root}` retries {them}"
             )))?;
         }
     }

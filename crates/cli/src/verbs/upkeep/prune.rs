@@ -67,7 +67,8 @@ fn wanted(args: &Args, context: &Context) -> Result<(PruneScope, Option<Exit>), 
 
 fn check_finished(job: &Job) -> Result<(), OpError> {
     let state = job.life.state.name();
-    let conflict = || OpError::Conflict { job: job.full_handle(), conflict: Conflict::State(state) };
+    let conflict =
+        || OpError::Conflict { job: job.full_handle(), refused: "deleted", conflict: Conflict::State(state) };
     if state.is_finished() { Ok(()) } else { Err(conflict()) }
 }
 
@@ -117,8 +118,9 @@ fn hint_kept_jobs(context: &Context, wanted: &PruneScope, deleted: u64) -> Resul
     };
     match chosen.saturating_sub(deleted) {
         0 => Ok(()),
+        1 => context.hint("1 job kept: it changed, other jobs wait for it, or it holds a unique key"),
         kept => context.hint(&format!(
-            "{} kept: changed meanwhile, awaited by other jobs, or unique key still taken",
+            "{} kept: they changed, other jobs wait for them, or they hold a unique key",
             jobs(kept)
         )),
     }
@@ -128,7 +130,10 @@ fn print_summary(context: &Context, deleted: PruneTotals, dry_run: bool) -> Resu
     let PruneTotals { jobs: count, outputs, events } = deleted;
     let json = PruneJson { jobs: count, outputs, events, dry_run };
     let verb = if dry_run { "Would delete" } else { "Deleted" };
-    let (jobs, outputs, events) = (jobs(count), grouped(outputs), grouped(events));
-    let sentence = format!("{verb} {jobs}, {outputs} outputs of other jobs, and {events} events");
+    let old = |count: u64, what: &str| {
+        format!("{} old {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+    };
+    let (jobs, logs, events) = (jobs(count), old(outputs, "log"), old(events, "event"));
+    let sentence = format!("{verb} {jobs}, {logs} and {events}");
     report_change(context, &count.to_string(), &json, &sentence)
 }

@@ -23,7 +23,7 @@ use proof::trial::TrialLimits;
 
 /// Test queuectl's guarantees on this machine
 ///
-/// Runs real workers on separate queues in temporary folders (TMPDIR), kills and stops them while jobs run, and then
+/// Runs real workers on separate queues in temporary directories (TMPDIR), kills and stops them while jobs run, and then
 /// compares what was acknowledged, what the commands themselves wrote, and what was recorded. Your own queues are not
 /// touched. Takes about half a minute; --seconds makes it run longer.
 #[derive(Debug, clap::Args)]

@@ -106,7 +106,7 @@ fn warn(context: &Context, settings: &[Setting]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Narrower terminals show what the settings mean instead of their defaults; the changed ones are coloured.
+/// Narrower terminals show what the settings mean; the defaults only of those that were changed.
 const WIDTH_FOR_DEFAULTS: usize = 110;
 
 fn table(settings: &[Setting], width: usize) -> Table {
@@ -114,14 +114,19 @@ fn table(settings: &[Setting], width: usize) -> Table {
     let mut table = if is_wide {
         Table::new(&["KEY", "VALUE", "DEFAULT", "FROM", "MEANING"])
     } else {
-        Table::new(&["KEY", "VALUE", "MEANING"])
+        Table::new(&["KEY", "VALUE", "MEANING"]).with_whole_columns(&["KEY", "VALUE"])
     };
     for setting in settings {
         let style = match setting.origin {
             SettingOrigin::Default => anstyle::Style::new(),
-            SettingOrigin::Store => anstyle::AnsiColor::Green.on_default(),
+            SettingOrigin::Store => anstyle::AnsiColor::Green.on_default().bold(),
         };
-        let mut row = vec![setting.key.name().into(), Cell::styled(&setting.value, style)];
+        let value = if is_wide || setting.value == setting.default {
+            setting.value.clone()
+        } else {
+            format!("{} (default {})", setting.value, setting.default)
+        };
+        let mut row = vec![setting.key.name().into(), Cell::styled(&value, style)];
         if is_wide {
             row.extend([setting.default.as_str().into(), setting.origin.name().into()]);
         }

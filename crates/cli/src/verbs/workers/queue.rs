@@ -73,7 +73,14 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
             report_queue(context, &pause(context.store_or_new()?, &queue, &why)?, "paused")
         }
         QueueVerb::Resume { queue } => {
-            report_queue(context, &resume(context.store_or_new()?, &queue, &user::name())?, "resumed")?;
+            let store = context.store_or_new()?;
+            let before = store.queues()?.into_iter().find(|known| known.name == queue);
+            let what = match before.map(|known| known.paused.is_some()) {
+                Some(true) => "resumed",
+                Some(false) => "was not paused",
+                None => "created; it is not paused",
+            };
+            report_queue(context, &resume(store, &queue, &user::name())?, what)?;
             autostart_if_ready(context)
         }
         QueueVerb::Set(args) => set::run(&args, context),

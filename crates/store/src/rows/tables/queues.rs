@@ -39,7 +39,11 @@ pub(crate) fn pause(tx: &Tx<'_>, queue: &QueueName, pause: &Pause) -> Result<()>
         "update queues set paused_at = :now, paused_by = :by, pause_reason = :reason where id = :id",
         named! { id: id(tx, queue)?, now: tx.now, by: pause.by, reason: pause.reason },
     )?;
-    events::record(tx, None, "pause", &pause.by, Some(queue.as_str()))
+    let detail = match &pause.reason {
+        Some(reason) => format!("{queue} ({reason})"),
+        None => queue.to_string(),
+    };
+    events::record(tx, None, "pause", &pause.by, Some(&detail))
 }
 
 pub(crate) fn resume(tx: &mut Tx<'_>, queue: &QueueName, by: &str) -> Result<()> {

@@ -76,7 +76,7 @@ pub(crate) fn change_state(tx: &mut Tx<'_>, worker: &WorkerId, state: WorkerStat
             leases::release(tx, &job, seq)?;
         }
         deliveries::give_back(tx, seq, None)?;
-        note_end(tx, worker, "worker_stopped", "all its jobs are finished")?;
+        note_end(tx, worker, "worker_stopped", &process(tx, seq)?)?;
     }
     set_state(tx, seq, state)
 }
@@ -150,6 +150,11 @@ pub(crate) fn boot_id(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String> {
 
 pub(crate) fn host(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String> {
     tx.one("select host from workers where seq = :seq", named! { seq }, |row| row.get("host"))
+}
+
+/// `vm, pid 3442`
+fn process(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String> {
+    tx.one("select host || ', pid ' || pid from workers where seq = ?1", params![seq], |row| row.get(0))
 }
 
 pub(crate) fn served(tx: &Tx<'_>, seq: WorkerSeq) -> Result<ServedJobs> {

@@ -89,7 +89,7 @@ fn an_overwritten_page_is_found() {
     Diagnosis::of(&home)
         .code(7)
         .finds("database", "error", "the store is corrupt (")
-        .advises("copy the whole folder to a safe place");
+        .advises("copy the whole home directory to a safe place");
     home.run(["doctor", "-q"]).fails(7).prints("").says("(database: the store is corrupt (");
 }
 

@@ -69,7 +69,7 @@ fn files_that_other_users_can_read_are_reported() {
 fn fault_14_a_home_that_is_a_file_is_reported() {
     let home = Home::new();
     home.file("home", "precious");
-    Diagnosis::of(&home).code(7).finds("home", "error", "is a file, but the home must be a folder");
+    Diagnosis::of(&home).code(7).finds("home", "error", "is a file, but the home must be a directory");
 }
 
 #[test]
@@ -137,5 +137,5 @@ fn an_invalid_settings_file_is_reported() {
 fn the_machine_is_checked_even_without_a_home() {
     let home = Home::new();
     let ran = home.call_without_home(["doctor", "--json"]).without_env("HOME").run();
-    Diagnosis { ran }.code(1).finds("home", "error", "no home folder: ").finds("proc", "ok", "");
+    Diagnosis { ran }.code(1).finds("home", "error", "no home directory: ").finds("proc", "ok", "");
 }

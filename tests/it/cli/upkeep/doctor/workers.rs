@@ -85,7 +85,10 @@ fn a_worker_started_by_root_is_reported() {
     let _worker = TestWorker::new(&home, "w1");
     let diagnosis = Diagnosis::of_busy(&home).code(0);
     if is_root() {
-        diagnosis.finds("root_worker", "warning", "worker w1 runs as root");
+        diagnosis.finds("root_worker", "warning", "worker w1 runs as root, and so do its jobs");
+        let _second = TestWorker::new(&home, "w2");
+        let both = "2 workers run as root, and so do their jobs";
+        Diagnosis::of_busy(&home).code(0).finds("root_worker", "warning", both);
     } else {
         diagnosis.finds_no("root_worker");
     }

@@ -11,7 +11,7 @@ use domain::values::clock::Clock;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use engine::{AttemptChange, AttemptEvent};
-use ops::events::{EventKind, about};
+use ops::events::{EventKind, about, title};
 use store::Event;
 
 /// Something that happened.
@@ -29,6 +29,9 @@ pub(super) struct Entry {
     /// The state of the job after an attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<StateName>,
+    /// The event, for people.
+    #[serde(skip)]
+    title: String,
     /// For people.
     #[serde(skip)]
     about: String,
@@ -45,9 +48,9 @@ impl Entry {
 
 impl From<Event> for Entry {
     fn from(event: Event) -> Self {
-        let (kind, about) = (EventKind::of(&event), about(&event));
+        let (kind, title, about) = (EventKind::of(&event), title(&event), about(&event));
         let Event { at, event, by, job, detail, .. } = event;
-        Self { at, event, by: Some(by), kind, job, detail, attempt: None, state: None, about }
+        Self { at, event, by: Some(by), kind, job, detail, attempt: None, state: None, title, about }
     }
 }
 
@@ -68,6 +71,7 @@ impl From<AttemptEvent> for Entry {
             detail: Some(detail),
             attempt: Some(attempt),
             state,
+            title: event.replace('_', " "),
             about,
         }
     }
@@ -87,6 +91,7 @@ impl From<&Job> for Entry {
             detail: Some(detail),
             attempt: None,
             state: None,
+            title: "job enqueued".to_owned(),
         }
     }
 }
@@ -114,7 +119,7 @@ impl Columns {
         for entry in entries {
             let by = entry.by.as_deref().map_or(0, |by| printable(by).width());
             self.time = self.time.max(clock.time(entry.at).width());
-            self.event = self.event.max(entry.event.width().min(MAX_NAME_WIDTH));
+            self.event = self.event.max(entry.title.width().min(MAX_NAME_WIDTH));
             self.by = self.by.max(by.min(MAX_NAME_WIDTH));
         }
     }
@@ -130,8 +135,7 @@ impl Columns {
     pub(super) fn lines(&self, entry: &Entry, clock: &Clock, width: usize) -> Vec<String> {
         let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
         let at = clock.time(entry.at);
-        let what = entry.event.replace('_', " ");
-        let (what, by) = (printable(&what), printable(entry.by.as_deref().unwrap_or_default()));
+        let (what, by) = (printable(&entry.title), printable(entry.by.as_deref().unwrap_or_default()));
         let about = printable(&entry.about);
         let Self { time, event, by: by_width } = *self;
         let plain = format!("{at:time$}  {what:event$}  {by:by_width$}");

@@ -43,8 +43,7 @@ impl<'a> JobEvents<'a> {
         let filter = AttemptFilter { job: self.job.as_ref(), since };
         let (attempts, is_cut) = self.journal.latest(filter, limit)?;
         if is_cut {
-            self.context
-                .hint("older starts and ends of attempts are in worker.log and the files beside it")?;
+            self.context.hint("for older attempts, see worker.log and worker.log.DAY in the home")?;
         }
         let is_recent = |job: &Job| since.is_none_or(|since| job.created_at >= since);
         let enqueued = match &self.job {

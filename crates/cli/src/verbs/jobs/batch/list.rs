@@ -33,10 +33,10 @@ pub(super) fn list(context: &Context, limit: usize) -> Result<(), Failure> {
 }
 
 fn table(batches: &[Batch], clock: &Clock) -> Table {
+    const COUNTS: [&str; 7] = ["JOBS", "DONE", "DEAD", "CANCELLED", "FAILED", "RUNNING", "PENDING"];
+    let columns = [&["NAME"][..], &COUNTS, &["CREATED", "FINISHED"]].concat();
     let mut table =
-        Table::new(&["NAME", "JOBS", "DONE", "DEAD", "CANCELLED", "RUNNING", "CREATED", "FINISHED"])
-            .with_numbers(&["JOBS", "DONE", "DEAD", "CANCELLED", "RUNNING"])
-            .with_optional_columns(&["CREATED"]);
+        Table::new(&columns).with_numbers(&COUNTS).with_optional_columns(&["CREATED", "CANCELLED"]);
     for batch in batches {
         table.row(vec![
             batch.name.as_str().into(),
@@ -44,7 +44,9 @@ fn table(batches: &[Batch], clock: &Clock) -> Table {
             grouped(batch.finished()).into(),
             counted(&batch.counts, StateName::Dead),
             counted(&batch.counts, StateName::Cancelled),
+            counted(&batch.counts, StateName::Failed),
             counted(&batch.counts, StateName::Processing),
+            counted(&batch.counts, StateName::Pending),
             clock.ago(batch.created_at).into(),
             batch.finished_at.map_or_else(|| "-".to_owned(), |at| clock.ago(at)).into(),
         ]);

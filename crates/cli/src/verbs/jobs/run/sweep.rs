@@ -185,7 +185,7 @@ impl Sweep<'_> {
     fn follow(mut self) -> Result<ExitCode, EarlyExit> {
         if self.context.shows_progress() && self.total > 0 {
             let (count, batch) = (jobs(self.total), &self.batch);
-            self.terminal.note(&format!("{count} in batch {batch} (queuectl batch show {batch})"));
+            self.terminal.note(&format!("{count} in batch {batch}"));
         }
         let mut poll = Poll::growing(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
         let mut known: Option<Batch> = None;

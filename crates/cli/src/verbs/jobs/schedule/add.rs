@@ -59,7 +59,7 @@ pub(super) const REFUSED: [&str; 5] = ["id", "run_at", "delay", "depends_on", "o
 
 pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
     let Some((when, start)) = args.when.when(None)? else {
-        return Err(Failure::usage("a schedule needs one of --cron, --every and --at"));
+        return Err(no_time());
     };
     let wanted = ScheduleRequest {
         name: parse_name(&args.name)?,
@@ -87,6 +87,11 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         ))?;
     }
     Ok(())
+}
+
+/// The error for a schedule without a time.
+pub(crate) fn no_time() -> Failure {
+    Failure::usage("no time given").with_hint("use --cron, --every or --at")
 }
 
 fn job(context: &Context, args: &mut Args) -> Result<JobSpec, Failure> {

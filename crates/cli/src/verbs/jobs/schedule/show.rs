@@ -6,6 +6,7 @@ use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::render::facts::write_fact;
 use crate::render::table::{Cell, Table};
 use crate::render::text::{printable, state_style};
 use domain::schedule::{NEXT_RUNS, OnMissed, Run, Schedule};
@@ -19,18 +20,18 @@ pub(super) fn run(name: &ScheduleName, context: &Context) -> Result<(), Failure>
     let (schedule, runs) = find(store, name)?;
     let clock = &context.clock(store.now()?);
     context.print(&ScheduleRecordJson { schedule: (&schedule).into(), runs: &runs }, |out| {
-        write_facts(out, &schedule, clock)?;
+        write_facts(out, &schedule, clock, context.width())?;
         write_next(out, &schedule, clock)?;
         write_runs(out, &schedule, &runs, clock, context.width())
     })
 }
 
-fn write_facts(out: &mut dyn Write, schedule: &Schedule, clock: &Clock) -> io::Result<()> {
+fn write_facts(out: &mut dyn Write, schedule: &Schedule, clock: &Clock, width: usize) -> io::Result<()> {
     let bold = Style::new().bold();
     writeln!(out, "{bold}{}{bold:#}  {}", schedule.name, printable(&schedule.when.in_short(clock)))?;
     let about = facts(schedule, clock).into_iter().map(|(name, value)| (name.to_owned(), value));
     for (name, value) in about.chain(job_facts(&schedule.job)) {
-        writeln!(out, "  {name:<14}{}", printable(&value))?;
+        write_fact(out, &name, &value, width)?;
     }
     Ok(())
 }

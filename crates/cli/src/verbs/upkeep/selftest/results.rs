@@ -90,7 +90,7 @@ impl Sum {
     }
 
     fn write(&self, out: &mut dyn Write, width: usize) -> std::io::Result<()> {
-        let mut done = Table::new(&["STRIKES", "TRIALS", "DAMAGE"]).with_numbers(&["STRIKES", "TRIALS"]);
+        let mut done = Table::new(&["STRIKES", "TRIALS", "FAULT"]).with_numbers(&["STRIKES", "TRIALS"]);
         for damage in &self.damage {
             done.row(vec![grouped(damage.strikes).into(), grouped(damage.trials).into(), damage.what.into()]);
         }

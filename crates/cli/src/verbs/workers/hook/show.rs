@@ -4,8 +4,9 @@ use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::text::{grouped, printable};
-use domain::hook::{Target, Trigger};
+use crate::render::facts::write_fact;
+use crate::render::text::grouped;
+use domain::hook::{HookEvent, Target, Trigger};
 use domain::values::clock::Clock;
 use ops::hook::{find, parse_name};
 use store::{Hook, MAX_PENDING_COUNTED};
@@ -29,7 +30,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     context.print(&hook, |out| {
         writeln!(out, "{bold}{}{bold:#}", hook.name)?;
         let facts = facts(&hook, clock);
-        facts.iter().try_for_each(|(name, value)| writeln!(out, "  {name:<14}{}", printable(value)))
+        facts.iter().try_for_each(|(name, value)| write_fact(out, name, value, context.width()))
     })
 }
 
@@ -56,12 +57,13 @@ pub(super) fn pending(count: u64) -> String {
     format!("{}{more}", grouped(count))
 }
 
-/// `dlq_above 10 in mail`
+/// As it was typed: `dlq-above 10 in mail`.
 pub(super) fn when(hook: &Hook) -> String {
     let Trigger { events, queue, threshold, .. } = &hook.trigger;
     let threshold = threshold.map_or(String::new(), |threshold| format!(" {threshold}"));
     let queue = queue.as_ref().map_or(String::new(), |queue| format!(" in {queue}"));
-    format!("{events}{threshold}{queue}")
+    let events: Vec<String> = events.iter().map(HookEvent::name_in_flags).collect();
+    format!("{}{threshold}{queue}", events.join(","))
 }
 
 pub(super) fn target(hook: &Hook) -> String {

@@ -15,7 +15,7 @@ use ops::jobs::calling_job::CallingJob;
 /// Start workers in the background; returns when they are up
 ///
 /// The workers keep running when this terminal is closed. Running the command again adds more workers. They log to
-/// worker.log in the queue's folder.
+/// worker.log in the home.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl worker start
@@ -32,11 +32,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     start(context, &PoolArguments::new(args.flags.clone()))?;
     if !context.quiet {
         let (workers, them) = if count == 1 { ("worker", "it") } else { ("workers", "them") };
-        let how_to_end = format!(
-            " in the background; `queuectl worker stop` stops {them}, `queuectl worker run` stays in the foreground"
-        );
-        let how_to_end = if context.shows_progress() { &*how_to_end } else { "" };
-        writeln!(context.notes(), "{count} {workers} started{how_to_end}")?;
+        let is_watched = context.shows_progress();
+        let place = if is_watched { " in the background" } else { "" };
+        writeln!(context.notes(), "{count} {workers} started{place}")?;
+        if is_watched {
+            context.hint(&format!(
+                "`queuectl worker stop` stops {them}; `worker run` stays in the foreground"
+            ))?;
+        }
     }
     if let Some(inside) = CallingJob::find(context.store_or_new()?)? {
         context.hint(&format!("they stop when job {}, which started them, ends", inside.job.id))?;
