@@ -415,7 +415,7 @@ const MAX_OVERDUE: u32 = 10;
 /// again; `None` if it has run so long that the average says nothing about it.
 pub(crate) fn expected_rest(elapsed: Duration, average: Duration) -> Option<Duration> {
     if elapsed < average {
-        return Some(average - elapsed);
+        return Some(average.saturating_sub(elapsed));
     }
     (elapsed <= average.saturating_mul(MAX_OVERDUE)).then_some(elapsed)
 }
