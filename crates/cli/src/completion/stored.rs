@@ -12,6 +12,7 @@ use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use ops::home::location::{LocationArgs, locate};
 use ops::home::open::glance;
+use ops::jobs::dlq::{CauseGroup, group_by_cause};
 use store::{JobFilter, Page, PageStart, Phase, Result, Store};
 
 use super::Candidate;
@@ -51,9 +52,17 @@ pub(crate) fn candidates(store: &dyn Store, subject: Stored, typed: &str) -> Res
         Stored::Hook => hooks(store)?,
         Stored::Worker => workers(store)?,
         Stored::Tag => tags(store)?,
+        Stored::Cause => causes(store)?,
     };
     found.retain(|candidate| candidate.value.starts_with(typed));
     Ok(found)
+}
+
+/// The causes of dead jobs, the most frequent first.
+fn causes(store: &dyn Store) -> Result<Vec<Candidate>> {
+    let about = |group: &CauseGroup| format!("{} {}", group.count, group.message);
+    let groups = group_by_cause(store, &JobFilter::default())?;
+    Ok(groups.iter().map(|group| Candidate::new(group.id.to_string(), about(group))).collect())
 }
 
 /// Jobs by number, the latest first, and by id once the beginning of an id was typed.

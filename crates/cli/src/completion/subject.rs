@@ -39,6 +39,8 @@ pub(crate) enum Stored {
     Hook,
     Worker,
     Tag,
+    /// The cause of a death.
+    Cause,
 }
 
 /// What the shell itself completes.
@@ -72,6 +74,7 @@ pub(crate) fn subject(verb: &str, argument: &Arg) -> Subject {
         "QUEUE" => Subject::Stored(Stored::Queue),
         "TAG" => Subject::Stored(Stored::Tag),
         "WORKER" => Subject::Stored(Stored::Worker),
+        "CAUSE" => Subject::Stored(Stored::Cause),
         "STATE" => Subject::Words(phases()),
         "FILE" | "PATH" => Subject::Shell(ShellWord::File),
         "DIR" => Subject::Shell(ShellWord::Folder),
