@@ -22,6 +22,7 @@ use proof::ProofError;
 use store::sqlite::RestoreError;
 use store::transfer::ImportError;
 use store::{Conflict, EnqueueRefusal, StoreError};
+use sys::fs::ownership::OwnershipError;
 use sys::process::Holder;
 
 /// The exit codes of the program, except 0 and the codes of commands that `run` passes on.
@@ -108,6 +109,12 @@ impl From<EngineError> for Failure {
             EngineError::CannotForget { .. } => Self::new(Exit::Conflict, chain(&error)).with_hint(
                 "a worker releases them once those processes have ended; `queuectl status` shows the details",
             ),
+            EngineError::System { ref source, .. } | EngineError::CannotMake { ref source, .. }
+                if refused_file(source).is_some() =>
+            {
+                let hint = refused_file(source).map(advice);
+                Self { hint, ..Self::new(Exit::Unavailable, chain(&error)) }
+            }
             EngineError::System { .. }
             | EngineError::CannotMake { .. }
             | EngineError::NoChildrenList
@@ -117,6 +124,11 @@ impl From<EngineError> for Failure {
             | EngineError::GaveUp { .. } => Self::new(Exit::Failed, chain(&error)),
         }
     }
+}
+
+/// The file that was not opened because of its owner or its kind.
+fn refused_file(error: &io::Error) -> Option<&OwnershipError> {
+    error.get_ref()?.downcast_ref()
 }
 
 impl From<ProofError> for Failure {
