@@ -365,7 +365,7 @@ fn how_to_empty(queue: &QueueName) -> String {
 }
 
 /// For a job that does not exist.
-const HOW_TO_LIST_JOBS: &str = "`queuectl list` shows all jobs";
+pub(super) const HOW_TO_LIST_JOBS: &str = "`queuectl list` shows all jobs";
 
 fn how_to_list(what: Named) -> &'static str {
     match what {
