@@ -342,6 +342,9 @@ fn hint_for_conflict(id: &JobId, conflict: &Conflict) -> Option<String> {
         Conflict::Cycle { through } => Some(format!(
             "wait until job `{through}` has finished, or cancel it; `queuectl graph {id}` shows the dependencies"
         )),
+        Conflict::DependencyFailed { dependency, .. } => {
+            Some(format!("`queuectl retry --with-dependents {dependency}` retries both"))
+        }
         Conflict::State(StateName::Processing) => {
             Some(format!("it is running; cancel it first: `queuectl cancel {id}`"))
         }

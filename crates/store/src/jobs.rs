@@ -110,10 +110,10 @@ impl dyn Store + '_ {
 
     /// Changes the first of these jobs, as many as fit into one short transaction. `Cancel` ends jobs, or marks running
     /// ones for their workers to end; `Retry` makes them pending again with fresh retries; `Remove` deletes them with
-    /// their history.
+    /// their history. A selected job is retried as by `RetryInOrder`.
     pub fn change(&self, verb: JobVerb, targets: Targets<'_>, by: &str) -> Result<PartialChange> {
         loop {
-            if verb == JobVerb::Retry {
+            if verb.is_retry() {
                 self.unblock_pending()?;
             }
             let (changes, mut effects) =
@@ -254,16 +254,25 @@ domain::named_enum! {
     pub enum JobVerb {
         Cancel = "cancel",
         Retry = "retry",
+        /// As `Retry`, but a job whose dependency is dead or cancelled is refused, unless it runs after a failure, too.
+        RetryInOrder = "retry_in_order",
         Remove = "remove",
     }
 }
 
 impl JobVerb {
+    pub fn is_retry(self) -> bool {
+        match self {
+            Self::Retry | Self::RetryInOrder => true,
+            Self::Cancel | Self::Remove => false,
+        }
+    }
+
     /// Whether jobs in this state can be changed so.
     pub fn applies_to(self, state: StateName) -> bool {
         match self {
             Self::Cancel => !state.is_finished(),
-            Self::Retry => state.is_finished() || state == StateName::Failed,
+            Self::Retry | Self::RetryInOrder => state.is_finished() || state == StateName::Failed,
             Self::Remove => state != StateName::Processing,
         }
     }
@@ -348,6 +357,8 @@ pub enum Conflict {
     TooLate,
     #[error("it depends on job `{through}`, which depends on it: a cycle")]
     Cycle { through: JobId },
+    #[error("it depends on job `{dependency}`, which is {}", state.name())]
+    DependencyFailed { dependency: JobId, state: StateName },
 }
 
 impl Conflict {

@@ -145,3 +145,17 @@ fn a_dependent_that_needs_another_dead_job_is_left_alone() {
     let ran = home.run(["retry", "approve", "--with-dependents", "--dry-run"]).ok();
     assert!(ran.stdout.starts_with("Would retry 2 jobs"), "{ran}");
 }
+
+#[test]
+fn a_dependent_is_not_retried_while_its_dependency_is_dead() {
+    let home = dead_pipeline();
+    let ran = home.run(["retry", "test", "--with-dependents"]).fails(4);
+    assert!(ran.stdout.is_empty(), "{ran}");
+    let ran = ran.says("job `test` was not changed (it depends on job `build`, which is dead)");
+    let _ = ran.says("hint: `queuectl retry --with-dependents build` retries both");
+    home.run(["retry", "--yes", "--state", "cancelled"]).ok().prints("0\n").says("4 jobs were skipped");
+    assert_eq!(home.state_of("test"), "cancelled");
+    home.run(["retry", "test"]).ok().prints("test\n");
+    home.run(["retry", "--yes", "--state", "dead,cancelled"]).ok().prints("4\n");
+    home.run(["list", "--state", "ready", "--format", "ids"]).ok().prints("test\nbuild\n");
+}

@@ -65,6 +65,9 @@ pub(crate) const RETRY: Wording = Wording {
     sentence: |changed| format!("Job {} is pending again", changed.job.handle()),
 };
 
+/// A dependent whose dependency fails again before its turn comes stays cancelled.
+const RETRY_IN_ORDER: Wording = Wording { verb: Verb::RetryInOrder, ..RETRY };
+
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.edit {
         return edit_and_retry(context, args);
@@ -74,6 +77,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     let latest = || Ok(Selection::Named(latest_to_change(context)?.into()));
     let mut which = args.selection.resolve_or(context, latest)?;
+    let wording = if args.with_dependents { &RETRY_IN_ORDER } else { &RETRY };
     if args.with_dependents {
         which = add_dependents(context, which)?;
     }
@@ -81,7 +85,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         Selection::Named(named) if !args.with_dependents && !args.change.dry_run => named.ids.clone(),
         Selection::Named(_) | Selection::Matching(_) => Vec::new(),
     };
-    let worst = change(context, which, &args.change, &RETRY)?;
+    let worst = change(context, which, &args.change, wording)?;
     hint_cancelled_dependents(context, &roots)?;
     Ok(code_of(worst))
 }
@@ -152,13 +156,12 @@ fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     };
     let store = context.store()?;
     for id in &ids {
-        let edited =
-            edit::requested_edit(context, store, id, args.flags.clone()).and_then(
-                |requested| match requested {
-                    Some(requested) => edit::apply(context, store, id, &requested, AfterEdit::Retry),
-                    None => context.hint(&format!("{}; the job is not retried", edit::NO_CHANGES)),
-                },
-            );
+        let edited = edit::requested_edit(context, store, id, args.flags.clone()).and_then(
+            |requested| match requested {
+                Some(requested) => edit::apply(context, store, id, &requested, AfterEdit::Retry),
+                None => context.hint(&format!("{}; the job is not retried", edit::NO_CHANGES)),
+            },
+        );
         if let Err(failure) = edited {
             worst = worst.max(Some(report_and_continue(context, &failure)));
         }
