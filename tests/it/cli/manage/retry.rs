@@ -159,3 +159,15 @@ fn a_dependent_is_not_retried_while_its_dependency_is_dead() {
     home.run(["retry", "--yes", "--state", "dead,cancelled"]).ok().prints("4\n");
     home.run(["list", "--state", "ready", "--format", "ids"]).ok().prints("test\nbuild\n");
 }
+
+#[test]
+fn the_hint_after_a_retry_does_not_run_a_completed_job_again() {
+    let home = dead_pipeline();
+    home.run(["retry", "build"]).ok().says("`queuectl retry --with-dependents build`");
+    home.run(["edit", "-q", "build", "--command", "true"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    assert_eq!(home.state_of("build"), "completed");
+    let ran = home.run(["retry", "--with-dependents", "build"]).ok();
+    assert_eq!(ran.lines(), ["test", "lint", "deploy", "notify"], "build is completed");
+    assert_eq!(home.state_of("build"), "completed");
+}

@@ -12,6 +12,7 @@ use crate::flags::selection::{Selection, SelectionArgs};
 use crate::render::text::{grouped, jobs, printable};
 use crate::verbs::jobs::autostart::autostart_retried;
 use domain::job::Job;
+use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::jobs::change::Verb;
 use ops::jobs::dependency_failure::cancelled_dependents;
@@ -90,8 +91,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     Ok(code_of(worst))
 }
 
-/// Adds the jobs that were cancelled on account of these, after them. One that was retried before is left out if there
-/// are such jobs.
+/// Adds the jobs that were cancelled on account of these, after them. If there are such jobs, one that was retried before is
+/// left out, and if it has completed since, too.
 fn add_dependents(context: &Context, which: Selection) -> Result<Selection, Failure> {
     let Selection::Named(NamedJobs { ids: roots, worst }) = which else {
         return Err(Failure::usage("--with-dependents needs the ids of jobs, not a selection"));
@@ -100,8 +101,7 @@ fn add_dependents(context: &Context, which: Selection) -> Result<Selection, Fail
     let found = cancelled_dependents(store, &roots, MAX_DEPENDENTS_RETRIED)?;
     let mut ids = Vec::with_capacity(roots.len() + found.ids.len());
     for id in roots {
-        let is_waiting = |job: Job| !Verb::Retry.applies_to(job.life.state.name());
-        if found.ids.is_empty() || !store.find(&id)?.is_some_and(is_waiting) {
+        if found.ids.is_empty() || !store.find(&id)?.is_some_and(|job| was_retried(&job)) {
             ids.push(id);
         }
     }
@@ -114,6 +114,11 @@ fn add_dependents(context: &Context, which: Selection) -> Result<Selection, Fail
         context.hint("there are more dependent jobs; repeat the command to retry them")?;
     }
     Ok(Selection::Named(NamedJobs { ids, worst }))
+}
+
+fn was_retried(job: &Job) -> bool {
+    let state = job.life.state.name();
+    state == StateName::Completed || !Verb::Retry.applies_to(state)
 }
 
 /// Says which jobs stay cancelled although the job on whose account they were cancelled runs again.
