@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::harness::{Home, UNPRIVILEGED, allow, is_root};
 use super::ownership::foreign_home;
+use crate::folder_snapshot::snapshot;
 
 const SECRET: &str = "a secret of root\n";
 
@@ -144,4 +145,23 @@ fn a_job_of_a_foreign_home_still_runs_with_all_rights_of_root() {
     let read = format!("cat {} && touch {}/made", trap.target.display(), trap.home.folder().display());
     trap.home.run(["run", "--foreign-home", "-c", &read]).ok().prints(SECRET);
     assert_eq!(owner_of(&trap.home.folder().join("made")), 0);
+}
+
+#[test]
+fn root_lists_and_stops_the_workers_that_it_started() {
+    if !is_root() {
+        return; // As above.
+    }
+    let home = foreign_home();
+    for args in [["worker", "list"].as_slice(), &["worker", "stop", "--now"], &["status"]] {
+        home.run(args).fails(5).says("sudo -u ").says("--foreign-home");
+    }
+    home.run(["worker", "start", "-q", "--foreign-home"]).ok();
+    let listed = home.run(["worker", "list", "--json", "--foreign-home"]).ok().json();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    home.run(["status", "--foreign-home"]).ok();
+    home.run(["worker", "stop", "--foreign-home", "--timeout", "30s"]).ok().says("1 worker stopped");
+    for (path, _) in snapshot(&home.path()) {
+        assert_eq!(owner_of(&path), UNPRIVILEGED, "{}", path.display());
+    }
 }

@@ -28,6 +28,10 @@ pub fn advice(refused: &OwnershipError) -> String {
                 account(user::number())
             )
         }
+        OwnershipProblem::Foreign { owner } if user::number() == user::ROOT => {
+            let with_flag = "`run`, `status` and `worker start|run|list|stop` also take --foreign-home";
+            format!("{}; {with_flag}", use_account(owner))
+        }
         OwnershipProblem::Foreign { owner } => use_account(owner),
     }
 }
