@@ -115,15 +115,6 @@ fn refusal(path: &Path, error: io::Error) -> io::Error {
     }
 }
 
-/// Creates a file with mode 0600; `None` if there is one.
-pub fn add_file(path: &Path) -> io::Result<Option<File>> {
-    let _access = OwnerAccess::take()?;
-    match File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-        result => result.map(Some),
-    }
-}
-
 /// Creates a file with mode 0600 for reading and writing. An existing file or link with that name is removed and never
 /// written through.
 pub fn replace_file(path: &Path) -> io::Result<File> {
