@@ -20,6 +20,7 @@ use ops::OpError;
 use ops::escape::write_json;
 use ops::jobs::edit::check;
 use sys::fs::owner_only;
+use sys::signal::keyboard::KeyboardSignals;
 
 /// The editor if neither $VISUAL nor $EDITOR is set.
 const DEFAULT_EDITOR: &str = "vi";
@@ -119,7 +120,14 @@ fn open(path: &Path) -> Result<(), Failure> {
     let chosen = ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok());
     let editor =
         chosen.filter(|editor| !editor.trim().is_empty()).unwrap_or_else(|| DEFAULT_EDITOR.to_owned());
-    let status = Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("edit").arg(path).status();
+    // Ctrl-C and Ctrl-\ are meant for the editor, neither for this process nor for the shell.
+    let _signals = KeyboardSignals::leave_to_children();
+    let status = Command::new("sh")
+        .arg("-c")
+        .arg(format!("trap : INT QUIT\n{editor} \"$1\""))
+        .arg("edit")
+        .arg(path)
+        .status();
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(Failure::new(

@@ -1,12 +1,13 @@
 //! `queuectl edit` and `queuectl retry --edit`
 
 use std::fs;
+use std::process::Command;
 
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::cli::harness::Home;
-use crate::cli::harness::pseudo_terminal::{TerminalRun, on_terminal};
+use crate::cli::harness::pseudo_terminal::{Terminal, TerminalRun, on_terminal};
+use crate::cli::harness::{Home, PROGRAM};
 
 #[test]
 fn a_job_is_changed_by_flags() {
@@ -308,4 +309,28 @@ fn files_of_editors_that_were_killed_are_removed() {
     }
     in_editor(&home, "true");
     assert!(!abandoned.exists() && own.exists(), "this process is alive");
+}
+
+#[test]
+fn interrupts_from_the_keyboard_reach_the_editor_alone() {
+    let home = Home::with_jobs(&["a"]);
+    let editor = home.file(
+        "editor.sh",
+        "trap 'echo caught INT' INT\ntrap 'echo caught QUIT' QUIT\necho ready\n\
+         until read line; do echo again; done\n\
+         sed -i 's/\"priority\": 0/\"priority\": 4/' \"$1\"\n",
+    );
+    let call = home.call(["--color", "never", "edit", "a"]).env("EDITOR", format!("sh {}", editor.display()));
+    let mut with_terminal = Command::new("setsid");
+    with_terminal.args(["--ctty", "--wait", PROGRAM]);
+    let mut terminal = Terminal::start(call.through(with_terminal).into_command(), 100, 24);
+    terminal.wait_until(|screen| screen.contains("ready"));
+    terminal.type_in("\u{3}");
+    terminal.wait_until(|screen| screen.contains("caught INT"));
+    terminal.type_in("\u{1c}");
+    terminal.wait_until(|screen| screen.contains("caught QUIT"));
+    terminal.type_in("\n");
+    let seen = terminal.end();
+    assert!(seen.screen.ends_with("Job a changed: priority\n"), "{}", seen.screen);
+    assert_eq!(seen.code, Some(0));
 }
