@@ -66,6 +66,15 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// Adds a hint to the one that there may be.
+    pub(super) fn with_further_hint(self, further: String) -> Self {
+        let hint = match &self.hint {
+            Some(hint) => format!("{hint}; {further}"),
+            None => further,
+        };
+        self.with_hint(hint)
+    }
+
     pub(super) fn message(&self) -> &str {
         &self.message
     }

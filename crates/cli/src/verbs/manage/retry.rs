@@ -161,9 +161,9 @@ fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     };
     let store = context.store()?;
     for id in &ids {
-        let edited = edit::requested_edit(context, store, id, args.flags.clone()).and_then(
+        let edited = edit::requested_edit(context, store, id, args.flags.clone(), AfterEdit::Retry).and_then(
             |requested| match requested {
-                Some(requested) => edit::apply(context, store, id, &requested, AfterEdit::Retry),
+                Some(requested) => edit::apply(context, store, id, requested, AfterEdit::Retry),
                 None => context.hint(&format!("{}; the job is not retried", edit::NO_CHANGES)),
             },
         );
