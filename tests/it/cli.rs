@@ -1,6 +1,7 @@
 //! The command line, run as a user or a script runs it: one file per verb, then the faults.
 
 mod faults;
+mod foreign_home;
 pub(crate) mod harness;
 mod help;
 pub(crate) mod inspect;

@@ -22,6 +22,7 @@ use proof::ProofError;
 use store::sqlite::RestoreError;
 use store::transfer::ImportError;
 use store::{Conflict, EnqueueRefusal, StoreError};
+use sys::fs::ownership::OwnershipError;
 use sys::process::Holder;
 
 /// The exit codes of the program, except 0 and the codes of commands that `run` passes on.
@@ -63,6 +64,15 @@ impl Failure {
 
     pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// Adds a hint to the one that there may be.
+    pub(super) fn with_further_hint(self, further: String) -> Self {
+        let hint = match &self.hint {
+            Some(hint) => format!("{hint}; {further}"),
+            None => further,
+        };
+        self.with_hint(hint)
     }
 
     pub(super) fn message(&self) -> &str {
@@ -108,6 +118,12 @@ impl From<EngineError> for Failure {
             EngineError::CannotForget { .. } => Self::new(Exit::Conflict, chain(&error)).with_hint(
                 "a worker releases them once those processes have ended; `queuectl status` shows the details",
             ),
+            EngineError::System { ref source, .. } | EngineError::CannotMake { ref source, .. }
+                if refused_file(source).is_some() =>
+            {
+                let hint = refused_file(source).map(advice);
+                Self { hint, ..Self::new(Exit::Unavailable, chain(&error)) }
+            }
             EngineError::System { .. }
             | EngineError::CannotMake { .. }
             | EngineError::NoChildrenList
@@ -117,6 +133,11 @@ impl From<EngineError> for Failure {
             | EngineError::GaveUp { .. } => Self::new(Exit::Failed, chain(&error)),
         }
     }
+}
+
+/// The file that was not opened because of its owner or its kind.
+fn refused_file(error: &io::Error) -> Option<&OwnershipError> {
+    error.get_ref()?.downcast_ref()
 }
 
 impl From<ProofError> for Failure {
@@ -338,6 +359,9 @@ fn hint_for_conflict(id: &str, conflict: &Conflict) -> Option<String> {
         Conflict::Cycle { through } => Some(format!(
             "wait until job `{through}` has finished, or cancel it; `queuectl graph {id}` shows the dependencies"
         )),
+        Conflict::DependencyFailed { dependency, .. } => {
+            Some(format!("`queuectl retry --with-dependents {dependency}` retries both"))
+        }
         Conflict::State(StateName::Processing) => {
             Some(format!("it is running; cancel it first: `queuectl cancel {id}`"))
         }
@@ -372,7 +396,7 @@ fn how_to_empty(queue: &QueueName) -> String {
 }
 
 /// For a job that does not exist.
-const HOW_TO_LIST_JOBS: &str = "`queuectl list` shows all jobs";
+pub(super) const HOW_TO_LIST_JOBS: &str = "`queuectl list` shows all jobs";
 
 fn how_to_list(what: Named) -> &'static str {
     match what {

@@ -109,11 +109,11 @@ impl dyn Store + '_ {
     }
 
     /// Changes the first of these jobs, as many as fit into one short transaction. `Cancel` ends jobs, or marks running
-    /// ones for their workers to end; `Pause` and `Resume` mark running ones, too; `Retry` makes them pending again with fresh retries; `Remove` deletes them with
-    /// their history.
+    /// ones for their workers to end; `Pause` and `Resume` mark running ones, too; `Retry` makes them pending again with
+    /// fresh retries; `Remove` deletes them with their history. A selected job is retried as by `RetryInOrder`.
     pub fn change(&self, verb: JobVerb, targets: Targets<'_>, by: &str) -> Result<PartialChange> {
         loop {
-            if verb == JobVerb::Retry {
+            if verb.is_retry() {
                 self.unblock_pending()?;
             }
             let (changes, mut effects) =
@@ -259,6 +259,8 @@ pub enum JobVerb {
     Pause,
     Resume,
     Retry,
+    /// As `Retry`, but a job whose dependency is dead or cancelled is refused, unless it runs after a failure, too.
+    RetryInOrder,
     Remove,
 }
 
@@ -271,6 +273,7 @@ impl JobVerb {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Retry => "retry",
+            Self::RetryInOrder => "retry_in_order",
             Self::Remove => "remove",
         }
     }
@@ -279,7 +282,7 @@ impl JobVerb {
     pub fn is_order(self) -> bool {
         match self {
             Self::Cancel { .. } | Self::Pause | Self::Resume => true,
-            Self::Retry | Self::Remove => false,
+            Self::Retry | Self::RetryInOrder | Self::Remove => false,
         }
     }
 
@@ -287,12 +290,16 @@ impl JobVerb {
         matches!(self, Self::Cancel { .. })
     }
 
+    pub fn is_retry(self) -> bool {
+        matches!(self, Self::Retry | Self::RetryInOrder)
+    }
+
     /// Whether jobs in this state can be changed so.
     pub fn applies_to(self, state: StateName) -> bool {
         match self {
             Self::Cancel { .. } => !state.is_finished(),
             Self::Pause | Self::Resume => state == StateName::Processing,
-            Self::Retry => state.is_finished() || state == StateName::Failed,
+            Self::Retry | Self::RetryInOrder => state.is_finished() || state == StateName::Failed,
             Self::Remove => state != StateName::Processing,
         }
     }
@@ -384,6 +391,8 @@ pub enum Conflict {
     TooLate,
     #[error("it depends on job `{through}`, which depends on it: a cycle")]
     Cycle { through: JobId },
+    #[error("it depends on job `{dependency}`, which is {}", state.name())]
+    DependencyFailed { dependency: JobId, state: StateName },
 }
 
 impl Conflict {

@@ -10,7 +10,7 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkfifoat, open};
 use rustix::io::{Errno, read, write};
 
-use crate::fs::owner_only;
+use crate::fs::owner_access::OwnerAccess;
 
 /// The number of hops of a ring that may have to reach every listener.
 pub const MAX_HOPS: u8 = 64;
@@ -129,14 +129,15 @@ impl Rings {
 
 /// Opened for reading too: a process that only writes would be killed by SIGPIPE if the last listener closed it just then.
 fn open_fifo(path: &Path) -> Result<OwnedFd, Errno> {
+    let _access = OwnerAccess::take().map_err(|_| Errno::PERM)?;
     open(path, OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
 }
 
 fn make(path: &Path) -> io::Result<()> {
+    let _access = OwnerAccess::take()?;
     match mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR) {
-        Ok(()) => owner_only::hand_over(path),
-        // Another process was faster.
-        Err(Errno::EXIST) => Ok(()),
+        // Another process may have been faster.
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }

@@ -3,6 +3,7 @@
 pub mod disk;
 pub mod liveness_lock;
 pub mod lock;
+pub mod owner_access;
 pub mod owner_only;
 pub mod ownership;
 pub mod range_lock;

@@ -1,6 +1,7 @@
 //! Signal dispositions: defaults for the programs that we start, and the handling of SIGPIPE, SIGXFSZ and SIGTSTP.
 
 pub mod interrupts;
+pub mod keyboard;
 pub(crate) mod set;
 
 use std::mem::MaybeUninit;

@@ -348,7 +348,7 @@ fn a_home_that_cannot_be_read_names_its_owner() {
 }
 
 /// A home of another user that root works in, because it was asked to.
-fn foreign_home() -> Home {
+pub(super) fn foreign_home() -> Home {
     let home = Home::with_jobs(&["a"]);
     allow(home.folder(), 0o777);
     give_away(&home.path());

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::confirm::is_interactive;
 use crate::context::Context;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, HOW_TO_LIST_JOBS};
 use crate::render::text::printable;
 use crate::verbs::manage::change::report_and_continue;
 use domain::values::name::JobId;
@@ -17,7 +17,7 @@ use store::Store;
 #[derive(Debug)]
 pub(crate) struct NamedJobs {
     pub(crate) ids: Vec<JobId>,
-    /// Whether a handle was ambiguous. It was reported, and the verb continues with the other jobs.
+    /// Whether a handle was ambiguous, or a number that no job has. It was reported, and the verb continues with the other jobs.
     pub(crate) worst: Option<Exit>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn resolve_ids(context: &Context, typed: &[String]) -> Result<NamedJo
     for (handle, typed) in handles.iter().zip(typed) {
         match resolve(context, handle, typed, Purpose::Change) {
             Ok(id) => named.ids.extend(known.insert(id.clone()).then_some(id)),
-            Err(failure) if failure.exit == Exit::Conflict => {
+            Err(failure) if failure.exit == Exit::Conflict || matches!(handle, Handle::Number(_)) => {
                 named.worst = named.worst.max(Some(report_and_continue(context, &failure)));
             }
             Err(failure) => return Err(failure),
@@ -113,6 +113,10 @@ fn resolve(context: &Context, handle: &Handle, typed: &str, purpose: Purpose) ->
         Resolution::Part { typed, only, .. } => {
             context.hint(&format!("\"{typed}\" is a part of {only}; scripts must give the whole id"))?;
             Ok(typed)
+        }
+        Resolution::NoNumber(number) => {
+            Err(Failure::new(Exit::NotFound, format!("there is no job %{number}"))
+                .with_hint(HOW_TO_LIST_JOBS))
         }
         Resolution::NoJobs => Err(no_jobs()),
         Resolution::Ambiguous(candidates) => Err(ambiguous(store, typed, &candidates)?),

@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::io;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
@@ -27,8 +28,8 @@ pub(crate) fn make(folder: &Path, worker: &str) -> io::Result<Containment> {
         Err(obstacle) => return Ok(Err(obstacle)),
     };
     let record = cgroup::record_of_worker(folder, worker);
-    owner_only::replace_file(&record)?;
-    fs::write(&record, site.folder_of(worker).as_os_str().as_encoded_bytes())?;
+    let mut file = owner_only::replace_file(&record)?;
+    file.write_all(site.folder_of(worker).as_os_str().as_encoded_bytes())?;
     Ok(site.make(worker).inspect_err(|_| _ = fs::remove_file(&record)))
 }
 

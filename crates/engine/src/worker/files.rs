@@ -58,11 +58,15 @@ pub(crate) fn folder(home: &Path) -> Result<PathBuf, EngineError> {
     made.map_err(|source| EngineError::CannotMake { path, source })
 }
 
-/// Refuses files and folders that other users could write to. For a symbolic link in a home its target is checked.
+/// Refuses files and folders that other users could write to. For a folder that is a symlink its target is checked; a file
+/// that is one is refused.
 pub(crate) fn check_owners(home: &Path) -> Result<(), StoreError> {
-    for path in [FOLDER, log::FOLDER, JOURNAL].map(|name| home.join(name)) {
+    let [workers, logs, journal] = [FOLDER, log::FOLDER, JOURNAL].map(|name| home.join(name));
+    let found =
+        [(workers.metadata(), workers), (logs.metadata(), logs), (journal.symlink_metadata(), journal)];
+    for (meta, path) in found {
         // Missing ones are created later.
-        if let Ok(meta) = path.metadata() {
+        if let Ok(meta) = meta {
             ownership::check(&path, &meta)?;
         }
     }

@@ -121,7 +121,10 @@ fn owners(diagnosis: &mut Diagnosis, home: &Path, meta: &Metadata, files: &[Entr
                 let [owner, of_home] = [*owner, meta.uid()].map(user::name_of);
                 format!("`{}` belongs to {owner}, but the home belongs to {of_home}", path.display())
             }
-            OwnershipProblem::Writable { .. } | OwnershipProblem::Link => {
+            OwnershipProblem::Writable { .. }
+            | OwnershipProblem::Link
+            | OwnershipProblem::HardLink
+            | OwnershipProblem::NotFile => {
                 format!("`{}` {problem}", path.display())
             }
         };

@@ -19,14 +19,26 @@ pub fn advice(refused: &OwnershipError) -> String {
             format!("run `chmod go-w {path}`, or choose another directory with --home")
         }
         OwnershipProblem::Link => "replace the link with the file, or name the file with --store".to_owned(),
+        OwnershipProblem::HardLink | OwnershipProblem::NotFile => how_to_check(&path),
+        // A command that gives the file away would do what the owner of the home may have planned.
+        OwnershipProblem::Foreign { .. } if ownership::accepted().is_some() => how_to_check(&path),
         OwnershipProblem::Foreign { owner: user::ROOT } => {
             format!(
                 "run `sudo chown {} {path}` if root created it by mistake, or choose another directory with --home",
                 account(user::number())
             )
         }
+        OwnershipProblem::Foreign { owner } if user::number() == user::ROOT => {
+            let with_flag = "`run`, `status` and `worker start|run|list|stop` also take --foreign-home";
+            format!("{}; {with_flag}", use_account(owner))
+        }
         OwnershipProblem::Foreign { owner } => use_account(owner),
     }
+}
+
+/// The hint for a file in the home of another user that this user may have planted.
+fn how_to_check(path: &str) -> String {
+    format!("find out where it comes from with `ls -li {path}`, and remove it if it does not belong there")
 }
 
 /// Lets this process work in the home of another user, on behalf of that user. Must be called before the home is opened.
@@ -63,7 +75,10 @@ pub fn advice_for_found(home: &Path, refused: &OwnershipError) -> String {
         OwnershipProblem::Writable { .. } => {
             format!("run `chmod go-w {}`, or, {name_it}", word(&refused.path))
         }
-        OwnershipProblem::Foreign { .. } | OwnershipProblem::Link => name_it,
+        OwnershipProblem::Foreign { .. }
+        | OwnershipProblem::Link
+        | OwnershipProblem::HardLink
+        | OwnershipProblem::NotFile => name_it,
     }
 }
 
@@ -73,7 +88,10 @@ pub fn advice_for_making(home: &Path, refused: &OwnershipError) -> String {
         OwnershipProblem::Foreign { owner } => {
             format!("{}, or create it yourself with `mkdir -m 700 {}`", use_account(owner), word(home))
         }
-        OwnershipProblem::Writable { .. } | OwnershipProblem::Link => advice(refused),
+        OwnershipProblem::Writable { .. }
+        | OwnershipProblem::Link
+        | OwnershipProblem::HardLink
+        | OwnershipProblem::NotFile => advice(refused),
     }
 }
 

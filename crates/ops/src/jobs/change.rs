@@ -107,7 +107,7 @@ fn done(verb: Verb) -> &'static str {
         Verb::Cancel { signal: _ } => "cancelled",
         Verb::Pause => "paused",
         Verb::Resume => "resumed",
-        Verb::Retry => "retried",
+        Verb::Retry | Verb::RetryInOrder => "retried",
         Verb::Remove => "removed",
     }
 }
@@ -120,15 +120,52 @@ pub fn change_selected(
     by: &str,
     mut progress: impl FnMut(u64),
 ) -> Result<Tally, OpError> {
-    if verb == Verb::Retry {
+    if verb.is_retry() {
         // Retry parents before their dependents, so that the dependents wait for them again.
         jobs.reverse();
     }
     let mut tally = Tally::default();
-    let each = |portion: PartialChange| progress(portion.changes.len() as u64);
-    match tally.change(store, verb, Targets::Selected(&jobs), by, each) {
-        Ok(()) => Ok(tally),
-        Err(source) => Err(partly_done(tally.done, source)),
+    let mut order = RetryOrder::default();
+    while !jobs.is_empty() {
+        let (mut next, mut rest) = (Vec::new(), jobs.iter());
+        let each = |portion: PartialChange| {
+            for (change, job) in portion.changes.iter().zip(rest.by_ref()).filter(|_| verb.is_retry()) {
+                next.extend(order.after(job, change));
+            }
+            progress(portion.changes.len() as u64);
+        };
+        if let Err(source) = tally.change(store, verb, Targets::Selected(&jobs), by, each) {
+            return Err(partly_done(tally.done, source));
+        }
+        tally.skipped = tally.skipped.saturating_sub(next.len() as u64);
+        jobs = next;
+    }
+    Ok(tally)
+}
+
+/// Selected jobs that were refused because of a dependency whose turn comes later: it was enqueued after them.
+#[derive(Debug, Default)]
+struct RetryOrder {
+    retried: HashSet<JobId>,
+    refused: HashMap<JobId, Vec<JobRef>>,
+}
+
+impl RetryOrder {
+    /// The jobs to try again after this result. One whose dependency was retried and has failed again is not among them.
+    fn after(&mut self, job: &JobRef, change: &Change) -> Vec<JobRef> {
+        match change {
+            Change::Done(_) => {
+                self.retried.insert(job.id.clone());
+                return self.refused.remove(&job.id).unwrap_or_default();
+            }
+            Change::Conflict(Conflict::DependencyFailed { dependency, .. }) => {
+                if !self.retried.contains(dependency) {
+                    self.refused.entry(dependency.clone()).or_default().push(job.clone());
+                }
+            }
+            Change::Conflict(_) | Change::NotFound => {}
+        }
+        Vec::new()
     }
 }
 
@@ -297,7 +334,7 @@ pub fn default_phases(verb: Verb) -> Vec<Phase> {
         return vec![Phase::Paused];
     }
     let is_default =
-        |state: &StateName| verb.applies_to(*state) && (verb, *state) != (Verb::Retry, StateName::Completed);
+        |state: &StateName| verb.applies_to(*state) && !(verb.is_retry() && *state == StateName::Completed);
     StateName::ALL.into_iter().filter(is_default).map(Phase::State).collect()
 }
 

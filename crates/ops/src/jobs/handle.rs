@@ -34,6 +34,8 @@ pub enum Resolution {
     Ambiguous(Vec<JobId>),
     /// No job. The id is the one to report as missing.
     Nothing(JobId),
+    /// No job has this number. A job may have it as its id, but that is not what was asked for.
+    NoNumber(u64),
     /// The latest job was asked for, and there are no jobs.
     NoJobs,
 }
@@ -53,7 +55,9 @@ impl std::str::FromStr for Handle {
         if typed == "%" {
             return Ok(Self::Latest);
         }
-        let number = typed.strip_prefix('%').and_then(|digits| digits.parse().ok());
+        let digits =
+            typed.strip_prefix('%').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = digits.and_then(|digits| digits.parse().ok());
         number.map_or_else(|| typed.parse().map(Self::Text), |number| Ok(Self::Number(number)))
     }
 }
@@ -63,7 +67,7 @@ pub fn resolve(store: &dyn Store, handle: &Handle) -> Result<Resolution, StoreEr
         Handle::Latest => Ok(store.latest()?.map_or(Resolution::NoJobs, Resolution::Job)),
         Handle::Number(number) => {
             let found = store.id_of_number(*number)?;
-            Ok(found.map_or_else(|| Resolution::Nothing(named(*number)), Resolution::Job))
+            Ok(found.map_or(Resolution::NoNumber(*number), Resolution::Job))
         }
         Handle::Text(typed) => resolve_text(store, typed),
     }
@@ -106,11 +110,6 @@ fn only_or_ambiguous(typed: &JobId, mut found: Vec<JobId>, place: Place) -> Reso
     }
 }
 
-/// A number in the place of an id, for the message that there is no such job.
-fn named(number: u64) -> JobId {
-    number.to_string().parse().expect("digits are a valid id")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,7 +119,7 @@ mod tests {
         assert_eq!("%42".parse(), Ok(Handle::Number(42)));
         assert_eq!("42".parse(), Ok(Handle::Text("42".parse().expect("an id"))));
         assert_eq!("%".parse(), Ok(Handle::Latest));
-        for bad in ["%%", "%x", "%-1", "%99999999999999999999", "", "a b"] {
+        for bad in ["%%", "%x", "%-1", "%+7", "%99999999999999999999", "", "a b"] {
             assert!(bad.parse::<Handle>().is_err(), "{bad}");
         }
     }

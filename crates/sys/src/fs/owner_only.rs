@@ -1,13 +1,15 @@
-//! Directories and files that only their owner can access.
+//! Directories and files that only their owner can access. Root creates and opens those of another user's home with the
+//! rights of that user; see [`OwnerAccess`].
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, fchown, lchown};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{Access, CWD, Mode, OFlags, RenameFlags, access, open, renameat_with};
 use rustix::io::Errno;
 
+use super::owner_access::OwnerAccess;
 use super::ownership;
 use super::ownership::{OwnershipError, OwnershipProblem};
 use crate::failpoint;
@@ -26,14 +28,13 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
 
 /// Creates a directory in an existing one: for callers that must not recreate a home that was deleted.
 pub fn add_folder(path: &Path) -> io::Result<()> {
+    let access = OwnerAccess::take()?;
     match DirBuilder::new().mode(0o700).create(path) {
         // It existed, or another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        result => {
-            result?;
-            hand_over(path)?;
-        }
+        result => result?,
     }
+    drop(access);
     failpoint::hit("folder.made");
     sync_entry(path)
 }
@@ -73,58 +74,64 @@ pub fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 /// Opens a file for reading and writing, and creates it with mode 0600 if it is missing. A symlink is not followed.
 pub fn open_file(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let no_links = OFlags::NOFOLLOW.bits().cast_signed();
-    match options.custom_flags(no_links).open(path) {
-        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
-            Err(io::Error::other(OwnershipError { path: path.to_owned(), problem: OwnershipProblem::Link }))
-        }
-        result => result.and_then(hand_over_file),
-    }
+    open_or_add(path, File::options().read(true).write(true))
 }
 
-/// Opens a file for reading and appending, and creates it with mode 0600 if it is missing.
+/// As [`open_file`], for reading and appending.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
-    File::options().read(true).append(true).create(true).mode(0o600).open(path).and_then(hand_over_file)
+    open_or_add(path, File::options().read(true).append(true))
 }
 
-/// Creates a file with mode 0600; `None` if there is one.
-pub fn add_file(path: &Path) -> io::Result<Option<File>> {
-    match File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-        result => result.and_then(hand_over_file).map(Some),
+/// What is checked is the file that was opened, never the path: its owner can replace the file at any moment.
+fn open_or_add(path: &Path, options: &OpenOptions) -> io::Result<File> {
+    let _access = OwnerAccess::take()?;
+    loop {
+        match options.clone().custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path) {
+            Ok(file) => {
+                let checked = ownership::check_opened(path, &file.metadata()?);
+                return checked.map(|()| file).map_err(io::Error::other);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(refusal(path, error)),
+        }
+        match options.clone().create_new(true).mode(0o600).open(path) {
+            // Another process was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            result => return result,
+        }
     }
 }
 
-/// Gives a new file to the user on whose behalf this process works in a home; see [`ownership::accept`].
-fn hand_over_file(file: File) -> io::Result<File> {
-    if let Some(owner) = ownership::accepted() {
-        fchown(&file, Some(owner.user), Some(owner.group))?;
+/// Says why a file was not opened, if its kind or its owner is the reason.
+fn refusal(path: &Path, error: io::Error) -> io::Error {
+    if Errno::from_io_error(&error) == Some(Errno::LOOP) {
+        let problem = OwnershipProblem::Link;
+        return io::Error::other(OwnershipError { path: path.to_owned(), problem });
     }
-    Ok(file)
-}
-
-/// As [`hand_over_file`], for a directory or FIFO.
-pub(crate) fn hand_over(path: &Path) -> io::Result<()> {
-    ownership::accepted().map_or(Ok(()), |owner| lchown(path, Some(owner.user), Some(owner.group)))
+    let found = path.symlink_metadata().ok().filter(|_| error.kind() == io::ErrorKind::PermissionDenied);
+    match found.map(|meta| ownership::check_opened(path, &meta)) {
+        Some(Err(refused)) => io::Error::other(refused),
+        Some(Ok(())) | None => error,
+    }
 }
 
 /// Creates a file with mode 0600 for reading and writing. An existing file or link with that name is removed and never
 /// written through.
 pub fn replace_file(path: &Path) -> io::Result<File> {
+    let _access = OwnerAccess::take()?;
     let create = || File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
     match create() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             std::fs::remove_file(path)?;
-            create().and_then(hand_over_file)
+            create()
         }
-        result => result.and_then(hand_over_file),
+        result => result,
     }
 }
 
 /// Renames a file to a name that must not exist.
 pub fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    let _access = OwnerAccess::take()?;
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // Some filesystems do not support RENAME_NOREPLACE.
         Err(Errno::INVAL | Errno::NOSYS) if !to.exists() => std::fs::rename(from, to),

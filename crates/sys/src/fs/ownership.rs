@@ -22,12 +22,23 @@ pub struct OwnershipError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnershipProblem {
-    #[error("belongs to {}, but you are {}", user::name_of(*owner), user::name_of(user::number()))]
+    #[error("belongs to {}, but {}", user::name_of(*owner), expected())]
     Foreign { owner: u32 },
     #[error("is writable by others (mode {mode:04o})")]
     Writable { mode: u32 },
     #[error("is a symlink")]
     Link,
+    #[error("has more than one name (hard links)")]
+    HardLink,
+    #[error("is not a regular file")]
+    NotFile,
+}
+
+fn expected() -> String {
+    match accepted() {
+        Some(owner) => format!("the home belongs to {}", user::name_of(owner.user)),
+        None => format!("you are {}", user::name_of(user::number())),
+    }
 }
 
 /// The owner and group of a home that this process works in on behalf of its owner.
@@ -40,7 +51,8 @@ pub struct Owner {
 static ACCEPTED: OnceLock<Owner> = OnceLock::new();
 
 /// Lets this process use the files of another user, because it was asked to. Files that it creates belong to that user, who
-/// could not use the home otherwise. Only root can give files away.
+/// could not use the home otherwise, and files of root are refused: that user may have planted them. See
+/// [`super::owner_access`].
 pub fn accept(owner: Owner) {
     // It works in one home, so a second call has the same owner.
     let _ = ACCEPTED.set(owner);
@@ -57,17 +69,38 @@ const WORLD_WRITABLE: u32 = 0o002;
 /// Refuses a file that belongs to another user, including root, or that others can write. `meta` is that of `path`, or of
 /// the file that was opened there.
 pub fn check(path: &Path, meta: &Metadata) -> Result<(), OwnershipError> {
-    check_owned_by(&[user::number()], path, meta)
+    check_owned_by(&[owner()], path, meta)
 }
 
 /// As [`check`], but root may own the file: for files that are only read, and for the directory that contains ours.
 pub fn check_trusted(path: &Path, meta: &Metadata) -> Result<(), OwnershipError> {
-    check_owned_by(&[user::number(), user::ROOT], path, meta)
+    check_owned_by(&[owner(), user::ROOT], path, meta)
 }
 
 /// Refuses a directory of another user, whatever its permissions: files created there would get in that user's way.
 pub fn check_owner(path: &Path, meta: &Metadata) -> Result<(), OwnershipError> {
-    check_owner_among(&[user::number(), user::ROOT], path, meta)
+    check_owner_among(&[owner(), user::ROOT], path, meta)
+}
+
+/// As [`check`], for an existing file that was opened to be written. In a home of this user it may be of any kind.
+pub fn check_opened(path: &Path, meta: &Metadata) -> Result<(), OwnershipError> {
+    let Some(owner) = accepted() else {
+        return Ok(());
+    };
+    check_owner_among(&[owner.user], path, meta)?;
+    let problem = if !meta.is_file() {
+        OwnershipProblem::NotFile
+    } else if meta.nlink() > 1 {
+        OwnershipProblem::HardLink
+    } else {
+        return Ok(());
+    };
+    Err(OwnershipError { path: path.to_owned(), problem })
+}
+
+/// The user whose files this process uses.
+fn owner() -> u32 {
+    accepted().map_or_else(user::number, |owner| owner.user)
 }
 
 fn check_owned_by(owners: &[u32], path: &Path, meta: &Metadata) -> Result<(), OwnershipError> {
@@ -83,7 +116,7 @@ fn check_owned_by(owners: &[u32], path: &Path, meta: &Metadata) -> Result<(), Ow
 }
 
 fn check_owner_among(owners: &[u32], path: &Path, meta: &Metadata) -> Result<(), OwnershipError> {
-    if owners.contains(&meta.uid()) || accepted().is_some_and(|owner| owner.user == meta.uid()) {
+    if owners.contains(&meta.uid()) {
         return Ok(());
     }
     Err(OwnershipError { path: path.to_owned(), problem: OwnershipProblem::Foreign { owner: meta.uid() } })

@@ -182,7 +182,7 @@ fn a_job_is_named_by_its_number() {
     home.run(["enqueue", "-q", "--id", "last", "--depends-on", "3", "true"]).ok();
     assert_eq!(home.show("last")["depends_on"], json!([third]));
     home.run(["show", "99"]).fails(3).says("there is no job `99`");
-    home.run(["show", "%99"]).fails(3).says("there is no job `99`");
+    home.run(["show", "%99"]).fails(3).says("there is no job %99\n");
     home.run(["show", "%x"]).fails(2);
 }
 
@@ -208,6 +208,29 @@ fn an_id_made_of_digits_comes_before_a_number_and_digits_are_no_part_of_an_id() 
     home.run(["remove", "10"]).ok();
     home.run(["show", "2"]).fails(3).says("there is no job `2`");
     home.run(["show", "200"]).fails(3).says("there is no job `200`");
+}
+
+#[test]
+fn a_number_that_no_job_has_never_means_an_id() {
+    let home = Home::with_jobs(&["a", "b", "2", "7"]);
+    home.run(["remove", "-y", "b"]).ok();
+    let missing = |args: &[&str], number: &str| {
+        home.run(args).fails(3).says(&format!("there is no job %{number}\n"));
+        assert_eq!(home.run(["list", "--format", "ids"]).ok().lines().len(), 3, "{args:?}");
+        assert_eq!((home.state_of("2"), home.state_of("7")), ("pending".to_owned(), "pending".to_owned()));
+    };
+    for verb in
+        [vec!["remove", "-y"], vec!["cancel"], vec!["retry"], vec!["show"], vec!["logs"], vec!["wait"]]
+    {
+        for number in ["2", "7"] {
+            let handle = format!("%{number}");
+            missing(&[verb.as_slice(), &[handle.as_str()]].concat(), number);
+        }
+    }
+    missing(&["edit", "%2", "--priority", "1"], "2");
+    missing(&["enqueue", "--depends-on", "%7", "--", "true"], "7");
+    home.run(["show", "%+1"]).fails(2);
+    home.run(["cancel", "%7", "a"]).fails(3).prints("a\n").says("there is no job %7\n");
 }
 
 #[test]

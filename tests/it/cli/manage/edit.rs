@@ -1,12 +1,18 @@
 //! `queuectl edit` and `queuectl retry --edit`
 
 use std::fs;
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
 
+use domain::job::outcome::Outcome;
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::cli::harness::Home;
-use crate::cli::harness::pseudo_terminal::{TerminalRun, on_terminal};
+use crate::cli::harness::pseudo_terminal::{Terminal, TerminalRun, on_terminal};
+use crate::cli::harness::test_worker::TestWorker;
+use crate::cli::harness::{Home, PROGRAM};
 
 #[test]
 fn a_job_is_changed_by_flags() {
@@ -259,8 +265,9 @@ fn after_invalid_input_the_editor_opens_again_or_nothing_changes() {
     let seen = in_editor_answering(&home, "sed -i s/priority/pirority/", "n\n");
     assert!(seen.screen.contains("error: invalid job (line "), "{}", seen.screen);
     assert!(seen.screen.contains("did you mean `priority`?"), "{}", seen.screen);
-    assert!(seen.screen.ends_with("Edit again? [Y/n] error: nothing was changed\n"), "{}", seen.screen);
-    assert_eq!((seen.code, kept_files(&home)), (Some(1), 0));
+    assert!(seen.screen.contains("Edit again? [Y/n] error: nothing was changed\n"), "{}", seen.screen);
+    assert!(seen.screen.contains("your text is in "), "{}", seen.screen);
+    assert_eq!((seen.code, kept_files(&home)), (Some(1), 1));
 
     // The second time, the editor finds what the first one wrote, and mends it.
     let editor = "sed -i -e s/pirority/fixed/ -e 's/priority\": 0/pirority\": 7/' -e s/fixed/priority/";
@@ -273,9 +280,10 @@ fn after_invalid_input_the_editor_opens_again_or_nothing_changes() {
         let seen = in_editor_answering(&home, &editor, "n\n");
         assert!(seen.screen.contains("Edit again?"), "{}", seen.screen);
     }
+    let kept = kept_files(&home);
     let seen = in_editor(&home, "false");
     assert!(seen.screen.contains("the editor `false` failed"), "{}", seen.screen);
-    assert_eq!((seen.code, kept_files(&home)), (Some(1), 0));
+    assert_eq!((seen.code, kept_files(&home)), (Some(1), kept), "there is no text to keep");
 }
 
 #[test]
@@ -298,14 +306,87 @@ fn an_unchanged_or_emptied_text_changes_nothing() {
 }
 
 #[test]
-fn files_of_editors_that_were_killed_are_removed() {
+fn old_files_of_editors_are_removed_and_young_ones_stay() {
     let home = Home::with_jobs(&["a"]);
-    // Beyond the largest process number.
-    let abandoned = home.path().join("edit-4194305.json");
-    let own = home.path().join(format!("edit-{}.json", std::process::id()));
-    for file in [&abandoned, &own] {
+    let [old, young, other] =
+        ["edit-7.json", "edit-4194305.json", "edit-notes.txt"].map(|name| home.path().join(name));
+    for file in [&old, &young, &other] {
         fs::write(file, "{}").expect("written");
     }
+    let two_days_ago = SystemTime::now() - Duration::from_secs(2 * 24 * 60 * 60);
+    for file in [&old, &other] {
+        File::options().write(true).open(file).and_then(|file| file.set_modified(two_days_ago)).expect("set");
+    }
     in_editor(&home, "true");
-    assert!(!abandoned.exists() && own.exists(), "this process is alive");
+    assert!(!old.exists(), "it was kept long enough");
+    assert!(young.exists(), "its editor may be open in another container");
+    assert!(other.exists(), "it is not a file of an editor");
+}
+
+#[test]
+fn no_editor_opens_for_a_job_that_cannot_be_edited() {
+    let home = Home::with_jobs(&["a"]);
+    let worker = TestWorker::new(&home, "w");
+    let lease = worker.claim_job("a");
+    let editor = format!("touch {}/opened #", home.folder().display());
+    let edit = |args: &[&str], state: &str| {
+        let call = home.call(args).env("EDITOR", &editor);
+        let seen = on_terminal(call.into_command(), 100, "");
+        assert!(seen.screen.contains(&format!("it is {state}")), "{}", seen.screen);
+        assert_eq!(seen.code, Some(4), "{}", seen.screen);
+        assert!(!home.folder().join("opened").exists(), "the editor was opened");
+    };
+    edit(&["--color", "never", "edit", "a"], "processing");
+    edit(&["--color", "never", "retry", "a", "--edit"], "processing");
+    worker.settle(lease, Outcome::Success, None);
+    edit(&["--color", "never", "edit", "a"], "completed");
+}
+
+#[test]
+fn the_text_is_kept_if_the_job_cannot_be_changed_any_more() {
+    let home = Home::with_jobs(&["a"]);
+    let run = format!("{PROGRAM} --home {} worker run -q --until-empty", home.path().display());
+    let editor =
+        home.file("editor.sh", format!("sed -i 's/\"priority\": 0/\"priority\": 4/' \"$1\"\n{run}\n"));
+    let seen = in_editor(&home, &format!("sh {}", editor.display()));
+    assert_eq!(seen.code, Some(4), "{}", seen.screen);
+    assert!(seen.screen.contains("your text is in "), "{}", seen.screen);
+    assert_eq!(kept_files(&home), 1);
+    let kept = fs::read_dir(home.path()).expect("a folder").flatten().map(|entry| entry.path());
+    let kept = kept.filter(|path| seen.screen.replace('\n', "").contains(&path.display().to_string()));
+    let kept: Vec<PathBuf> = kept.filter(|path| path.extension().is_some()).collect();
+    assert!(fs::read_to_string(&kept[0]).expect("a text").contains("\"priority\": 4"));
+}
+
+#[test]
+fn the_text_is_kept_if_the_editor_fails_after_a_change() {
+    let home = Home::with_jobs(&["a"]);
+    let editor = home.file("editor.sh", "echo '{}' > \"$1\"\nexit 3\n");
+    let seen = in_editor(&home, &format!("sh {}", editor.display()));
+    assert_eq!((seen.code, kept_files(&home)), (Some(1), 1), "{}", seen.screen);
+    assert!(seen.screen.contains("your text is in "), "{}", seen.screen);
+}
+
+#[test]
+fn interrupts_from_the_keyboard_reach_the_editor_alone() {
+    let home = Home::with_jobs(&["a"]);
+    let editor = home.file(
+        "editor.sh",
+        "trap 'echo caught INT' INT\ntrap 'echo caught QUIT' QUIT\necho ready\n\
+         until read line; do echo again; done\n\
+         sed -i 's/\"priority\": 0/\"priority\": 4/' \"$1\"\n",
+    );
+    let call = home.call(["--color", "never", "edit", "a"]).env("EDITOR", format!("sh {}", editor.display()));
+    let mut with_terminal = Command::new("setsid");
+    with_terminal.args(["--ctty", "--wait", PROGRAM]);
+    let mut terminal = Terminal::start(call.through(with_terminal).into_command(), 100, 24);
+    terminal.wait_until(|screen| screen.contains("ready"));
+    terminal.type_in("\u{3}");
+    terminal.wait_until(|screen| screen.contains("caught INT"));
+    terminal.type_in("\u{1c}");
+    terminal.wait_until(|screen| screen.contains("caught QUIT"));
+    terminal.type_in("\n");
+    let seen = terminal.end();
+    assert!(seen.screen.ends_with("Job a changed: priority\n"), "{}", seen.screen);
+    assert_eq!(seen.code, Some(0));
 }

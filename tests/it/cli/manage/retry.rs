@@ -157,3 +157,29 @@ fn a_dependent_that_needs_another_dead_job_is_left_alone() {
     let ran = home.run(["retry", "approve", "--with-dependents", "--dry-run"]).ok();
     assert!(ran.stdout.starts_with("Would retry 2 jobs"), "{ran}");
 }
+
+#[test]
+fn a_dependent_is_not_retried_while_its_dependency_is_dead() {
+    let home = dead_pipeline();
+    let ran = home.run(["retry", "test", "--with-dependents"]).fails(4);
+    assert!(ran.stdout.is_empty(), "{ran}");
+    let ran = ran.says("job `test` was not changed (it depends on job `build`, which is dead)");
+    let _ = ran.says("hint: `queuectl retry --with-dependents build` retries both");
+    home.run(["retry", "--yes", "--state", "cancelled"]).ok().prints("0\n").says("4 jobs were skipped");
+    assert_eq!(home.state_of("test"), "cancelled");
+    home.run(["retry", "test"]).ok().prints("test\n");
+    home.run(["retry", "--yes", "--state", "dead,cancelled"]).ok().prints("4\n");
+    home.run(["list", "--state", "ready", "--format", "ids"]).ok().prints("test\nbuild\n");
+}
+
+#[test]
+fn the_hint_after_a_retry_does_not_run_a_completed_job_again() {
+    let home = dead_pipeline();
+    home.run(["retry", "build"]).ok().says("`queuectl retry --with-dependents build`");
+    home.run(["edit", "-q", "build", "--command", "true"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    assert_eq!(home.state_of("build"), "completed");
+    let ran = home.run(["retry", "--with-dependents", "build"]).ok();
+    assert_eq!(ran.lines(), ["test", "lint", "deploy", "notify"], "build is completed");
+    assert_eq!(home.state_of("build"), "completed");
+}

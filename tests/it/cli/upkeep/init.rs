@@ -91,6 +91,21 @@ fn an_older_home_gets_its_ignore_file_from_init_and_workers_and_a_file_of_the_us
 }
 
 #[test]
+fn an_empty_ignore_file_of_an_interrupted_creation_is_filled() {
+    let home = Home::new();
+    let init = || home.call_without_home(["init", "-q"]).run().ok();
+    init();
+    let made = home.folder().join(".queuectl");
+    std::fs::write(made.join(".gitignore"), "").expect("emptied");
+    init();
+    let ignore = std::fs::read_to_string(made.join(".gitignore")).expect("a file");
+    assert!(ignore.lines().any(|line| line == "*"), "{ignore}");
+    let drafts = std::fs::read_dir(&made).expect("a folder").flatten().map(|entry| entry.file_name());
+    let drafts: Vec<_> = drafts.filter(|name| name.to_string_lossy().contains("gitignore.")).collect();
+    assert!(drafts.is_empty(), "{drafts:?}");
+}
+
+#[test]
 fn a_variable_that_keeps_the_new_queue_from_being_used_is_named() {
     let home = Home::new();
     let init = || home.call_without_home(["init", "-q"]);

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use domain::job::life::{State, StateName};
 use domain::job::outcome::Outcome;
-use store::{Change, Conflict, JobVerb, Settlement};
+use ops::jobs::change::change_selected;
+use store::{Change, Conflict, JobFilter, JobRef, JobVerb, Phase, Settlement, Targets};
 
 use crate::store::fixture::new_job::{job, job_id};
-use crate::store::fixture::{FAILURE, Fixture, every_store, settlement};
+use crate::store::fixture::{ACTOR, FAILURE, Fixture, every_store, settlement};
 
 every_store!(
     a_finished_job_runs_again_with_all_its_retries,
@@ -17,6 +18,9 @@ every_store!(
     a_retry_clears_the_error_and_keeps_the_history,
     a_retried_job_still_waits_for_its_start_time,
     a_retried_job_needs_its_unique_key,
+    a_selected_job_whose_dependency_failed_again_is_not_retried,
+    a_selected_job_that_runs_after_a_failure_is_retried,
+    a_selection_is_retried_dependencies_first_whatever_their_numbers_are,
 );
 
 fn a_finished_job_runs_again_with_all_its_retries(fixture: &Fixture) {
@@ -139,4 +143,85 @@ fn a_retried_job_needs_its_unique_key(fixture: &Fixture) {
     assert_eq!(fixture.retry("a"), Change::Done(StateName::Pending));
     let held = fixture.enqueue_all([job("c").unique_key("k")]).remove(0);
     assert_eq!(held.id(), &job_id("a"));
+}
+
+/// The jobs that are dead or cancelled, oldest first.
+fn failed_jobs(fixture: &Fixture) -> Vec<JobRef> {
+    let phases = [StateName::Dead, StateName::Cancelled].map(Phase::State).to_vec();
+    let filter = JobFilter { phases, ..JobFilter::default() };
+    let mut jobs = fixture.store.select(&filter, None, usize::MAX).expect("select");
+    jobs.reverse();
+    jobs
+}
+
+fn retry_selected(fixture: &Fixture, jobs: &[JobRef]) -> Vec<Change> {
+    fixture.store.change(JobVerb::Retry, Targets::Selected(jobs), ACTOR).expect("change").changes
+}
+
+fn a_selected_job_whose_dependency_failed_again_is_not_retried(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([
+        job("root").max_retries(0),
+        job("early").after(&["root"]),
+        job("late").after(&["root"]),
+        job("last").after(&["late"]),
+    ]);
+    fixture.run(&worker, FAILURE);
+    let jobs = failed_jobs(fixture);
+    let done = Change::Done(StateName::Pending);
+    assert_eq!(retry_selected(fixture, &jobs[..2]), [done.clone(), done.clone()]);
+    // The root dies between two portions of the selection.
+    assert_eq!(fixture.run(&worker, FAILURE), "root");
+    assert_eq!(fixture.state("early"), StateName::Cancelled);
+    let before = [fixture.record("late"), fixture.record("last")];
+    let refused =
+        |id: &str, state| Change::Conflict(Conflict::DependencyFailed { dependency: job_id(id), state });
+    assert_eq!(
+        retry_selected(fixture, &jobs[2..]),
+        [refused("root", StateName::Dead), refused("late", StateName::Cancelled)]
+    );
+    assert_eq!([fixture.record("late"), fixture.record("last")], before, "a conflict changes nothing");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0]);
+
+    let ids = ["late", "root", "last", "early"].map(job_id);
+    assert_eq!(
+        fixture.change_all(JobVerb::RetryInOrder, &ids),
+        [refused("root", StateName::Dead), done.clone(), refused("late", StateName::Cancelled), done.clone()]
+    );
+    assert_eq!(fixture.retry("last"), done, "a job that is named alone runs without its dependencies");
+    assert_eq!(fixture.claim(&worker, 9), ["root", "last"]);
+}
+
+fn a_selected_job_that_runs_after_a_failure_is_retried(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue_all([
+        job("root").max_retries(0).priority(9),
+        job("cleanup").after(&["root"]).run_on_dependency_failure().max_retries(0),
+    ]);
+    fixture.run(&worker, FAILURE);
+    assert_eq!(fixture.run(&worker, FAILURE), "cleanup");
+    let jobs = failed_jobs(fixture);
+    assert_eq!(retry_selected(fixture, &jobs[1..]), [Change::Done(StateName::Pending)]);
+    assert_eq!(fixture.run(&worker, Outcome::Success), "cleanup");
+}
+
+fn a_selection_is_retried_dependencies_first_whatever_their_numbers_are(fixture: &Fixture) {
+    const LENGTH: usize = 60;
+    let worker = fixture.worker("w");
+    // Every second job depends on an earlier one, the others on later ones; `j0` is the first to run.
+    let link = |n: usize| {
+        let spec = job(&format!("j{n}")).max_retries(0);
+        if n == 0 { spec } else { spec.after(&[&format!("j{}", n - 1)]) }
+    };
+    let (even, odd) = ((0..LENGTH).step_by(2).rev(), (1..LENGTH).step_by(2));
+    fixture.enqueue_all(even.chain(odd).map(link));
+    assert_eq!(fixture.run(&worker, FAILURE), "j0");
+    assert_eq!(fixture.claim(&worker, 9), [""; 0]);
+    let mut jobs = failed_jobs(fixture);
+    jobs.reverse();
+    assert_eq!(jobs.len(), LENGTH);
+    let tally = change_selected(fixture.store.as_ref(), JobVerb::Retry, jobs, ACTOR, |_| {});
+    let tally = tally.expect("a retry");
+    assert_eq!((tally.done, tally.skipped), (LENGTH as u64, 0));
+    assert_eq!(fixture.claim(&worker, 9), ["j0"], "all others wait");
 }

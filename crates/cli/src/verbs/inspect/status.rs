@@ -40,12 +40,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DURATION", default_value = "1s", requires = "watch", allow_negative_numbers = true,
           value_parser = parse_interval)]
     interval: Duration,
+    #[command(flatten)]
+    foreign_home: worker::ForeignHome,
 }
 
 /// A faster refresh would be unreadable.
 const MIN_WATCH_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
+    args.foreign_home.apply(context)?;
     if args.watch {
         watch::run(args.interval, context)?;
         return Ok(ExitCode::SUCCESS);

@@ -66,7 +66,7 @@ pub(crate) fn change(
     wording: &Wording,
 ) -> Result<Option<Exit>, Failure> {
     let worst = change_all(context, which, args, wording)?;
-    if wording.verb == Verb::Retry && !args.dry_run {
+    if wording.verb.is_retry() && !args.dry_run {
         autostart_if_ready(context)?;
     }
     Ok(worst)
@@ -275,8 +275,8 @@ fn hints(tally: &Tally) -> Vec<String> {
     };
     let skipped = number(
         tally.skipped,
-        "job was skipped: its state changed, or other jobs wait for it",
-        "jobs were skipped: their state changed, or other jobs wait for them",
+        "job was skipped: its state changed, other jobs wait for it, or a job that it depends on failed",
+        "jobs were skipped: their state changed, other jobs wait for them, or a job that they depend on failed",
     );
     let dependents =
         number(tally.dependents, "dependent job was cancelled, too", "dependent jobs were cancelled, too");
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(
             hints(&tally),
             [
-                "1 job was skipped: its state changed, or other jobs wait for it",
+                "1 job was skipped: its state changed, other jobs wait for it, or a job that it depends on failed",
                 "1 dependent job was cancelled, too",
                 "1 job is still running; its worker is stopping it",
             ]

@@ -3,18 +3,20 @@
 use super::change::find;
 use crate::confirm::is_interactive;
 use crate::context::Context;
-use crate::editor::edit_in_editor;
+use crate::editor::{Edited, edit_in_editor};
 use crate::failure::Failure;
 use crate::flags::edit::EditFlags;
 use crate::flags::fixed::FixedFlags;
 use crate::flags::handle::{latest_to_change, resolve_id};
 use crate::render::report_change::report_change;
+use domain::job::Job;
 use domain::job::edit::Edit;
+use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;
 use ops::jobs::edit::edit;
 use ops::json::JobJson;
-use store::{AfterEdit, Store};
+use store::{AfterEdit, Conflict, JobVerb, Store};
 use sys::process::user;
 
 /// Change a job that is not running
@@ -52,10 +54,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
         Some(typed) => resolve_id(context, typed)?,
         None => latest_to_change(context)?,
     };
-    let Some(requested) = requested_edit(context, store, &id, args.flags)? else {
+    let Some(requested) = requested_edit(context, store, &id, args.flags, AfterEdit::Keep)? else {
         return context.hint(NO_CHANGES);
     };
-    apply(context, store, &id, &requested, AfterEdit::Keep)?;
+    apply(context, store, &id, requested, AfterEdit::Keep)?;
     start.map_or(Ok(()), |start| start.confirm(context))
 }
 
@@ -68,27 +70,43 @@ pub(crate) fn requested_edit(
     store: &dyn Store,
     id: &JobId,
     flags: EditFlags,
-) -> Result<Option<Edit>, Failure> {
+    how: AfterEdit,
+) -> Result<Option<Edited<Edit>>, Failure> {
     if !flags.is_empty() {
-        return flags.into_edit().map(Some);
+        return flags.into_edit().map(Edited::without_file).map(Some);
     }
     if !is_interactive() {
         return Err(Failure::usage("no changes given")
             .with_hint("give flags such as `--priority 9`; an editor opens only on a terminal"));
     }
-    edit_in_editor(context, &find(store, id)?)
+    let job = find(store, id)?;
+    check_state(&job, how)?;
+    edit_in_editor(context, &job)
+}
+
+/// Refuses a job that cannot be changed now, before the user writes a text in vain.
+fn check_state(job: &Job, how: AfterEdit) -> Result<(), Failure> {
+    let state = job.life.state.name();
+    let can_change = match how {
+        AfterEdit::Keep => !matches!(state, StateName::Processing | StateName::Completed),
+        AfterEdit::Retry => JobVerb::Retry.applies_to(state),
+    };
+    let refused =
+        || OpError::Conflict { job: job.full_handle(), refused: "edited", conflict: Conflict::State(state) };
+    Ok(if can_change { Ok(()) } else { Err(refused()) }?)
 }
 
 pub(crate) fn apply(
     context: &Context,
     store: &dyn Store,
     id: &JobId,
-    requested: &Edit,
+    requested: Edited<Edit>,
     how: AfterEdit,
 ) -> Result<(), Failure> {
-    let job = edit(store, id, requested, how, &user::name())?;
+    let fields = requested.value.fields().join(", ");
+    let job = requested.apply(|requested| Ok(edit(store, id, &requested, how, &user::name())?))?;
     let sentence = match how {
-        AfterEdit::Keep => format!("Job {} changed: {}", job.handle(), requested.fields().join(", ")),
+        AfterEdit::Keep => format!("Job {} changed: {fields}", job.handle()),
         AfterEdit::Retry => format!("Job {} changed and is pending again", job.handle()),
     };
     report_change(context, job.id.as_str(), &JobJson::from(&job), &sentence)

@@ -12,6 +12,7 @@ use crate::flags::selection::{Selection, SelectionArgs};
 use crate::render::text::{grouped, jobs, printable};
 use crate::verbs::jobs::autostart::autostart_if_ready;
 use domain::job::Job;
+use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::jobs::change::Verb;
 use ops::jobs::dependency_failure::cancelled_dependents;
@@ -65,6 +66,9 @@ pub(crate) const RETRY: Wording = Wording {
     sentence: |changed| format!("Job {} is pending again", changed.job.handle()),
 };
 
+/// A dependent whose dependency fails again before its turn comes stays cancelled.
+const RETRY_IN_ORDER: Wording = Wording { verb: Verb::RetryInOrder, ..RETRY };
+
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.edit {
         return edit_and_retry(context, args);
@@ -74,6 +78,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     }
     let latest = || Ok(Selection::Named(latest_to_change(context)?.into()));
     let mut which = args.selection.resolve_or(context, latest)?;
+    let wording = if args.with_dependents { &RETRY_IN_ORDER } else { &RETRY };
     if args.with_dependents {
         which = add_dependents(context, which)?;
     }
@@ -81,13 +86,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         Selection::Named(named) if !args.with_dependents && !args.change.dry_run => named.ids.clone(),
         Selection::Named(_) | Selection::Matching(_) => Vec::new(),
     };
-    let worst = change(context, which, &args.change, &RETRY)?;
+    let worst = change(context, which, &args.change, wording)?;
     hint_cancelled_dependents(context, &roots)?;
     Ok(code_of(worst))
 }
 
-/// Adds the jobs that were cancelled on account of these, after them. One that was retried before is left out if there
-/// are such jobs.
+/// Adds the jobs that were cancelled on account of these, after them. If there are such jobs, one that was retried before is
+/// left out, and if it has completed since, too.
 fn add_dependents(context: &Context, which: Selection) -> Result<Selection, Failure> {
     let Selection::Named(NamedJobs { ids: roots, worst }) = which else {
         return Err(Failure::usage("--with-dependents needs the ids of jobs, not a selection"));
@@ -96,8 +101,7 @@ fn add_dependents(context: &Context, which: Selection) -> Result<Selection, Fail
     let found = cancelled_dependents(store, &roots, MAX_DEPENDENTS_RETRIED)?;
     let mut ids = Vec::with_capacity(roots.len() + found.ids.len());
     for id in roots {
-        let is_waiting = |job: Job| !Verb::Retry.applies_to(job.life.state.name());
-        if found.ids.is_empty() || !store.find(&id)?.is_some_and(is_waiting) {
+        if found.ids.is_empty() || !store.find(&id)?.is_some_and(|job| was_retried(&job)) {
             ids.push(id);
         }
     }
@@ -110,6 +114,11 @@ fn add_dependents(context: &Context, which: Selection) -> Result<Selection, Fail
         context.hint("there are more dependent jobs; repeat the command to retry them")?;
     }
     Ok(Selection::Named(NamedJobs { ids, worst }))
+}
+
+fn was_retried(job: &Job) -> bool {
+    let state = job.life.state.name();
+    state == StateName::Completed || !Verb::Retry.applies_to(state)
 }
 
 /// Says which jobs stay cancelled although the job on whose account they were cancelled runs again.
@@ -156,13 +165,12 @@ fn edit_and_retry(context: &Context, args: &Args) -> Result<ExitCode, Failure> {
     };
     let store = context.store()?;
     for id in &ids {
-        let edited =
-            edit::requested_edit(context, store, id, args.flags.clone()).and_then(
-                |requested| match requested {
-                    Some(requested) => edit::apply(context, store, id, &requested, AfterEdit::Retry),
-                    None => context.hint(&format!("{}; the job is not retried", edit::NO_CHANGES)),
-                },
-            );
+        let edited = edit::requested_edit(context, store, id, args.flags.clone(), AfterEdit::Retry).and_then(
+            |requested| match requested {
+                Some(requested) => edit::apply(context, store, id, requested, AfterEdit::Retry),
+                None => context.hint(&format!("{}; the job is not retried", edit::NO_CHANGES)),
+            },
+        );
         if let Err(failure) = edited {
             worst = worst.max(Some(report_and_continue(context, &failure)));
         }

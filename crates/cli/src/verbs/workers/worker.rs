@@ -31,11 +31,7 @@ enum WorkerVerb {
     Start(start::Args),
     Run(run::Args),
     Stop(stop::Args),
-    /// List live workers, oldest first
-    #[command(
-        after_help = "Examples:\n  queuectl worker list\n  queuectl worker list --json | jq -r '.[].pid'"
-    )]
-    List,
+    List(list::Args),
     Forget(forget::Args),
 }
 
@@ -44,7 +40,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         WorkerVerb::Start(args) => start::run(args, context),
         WorkerVerb::Run(args) => run::run(args, context),
         WorkerVerb::Stop(args) => stop::run(args, context),
-        WorkerVerb::List => list::run(context),
+        WorkerVerb::List(args) => list::run(args, context),
         WorkerVerb::Forget(args) => forget::run(args, context),
     }
 }

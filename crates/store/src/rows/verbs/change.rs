@@ -19,7 +19,7 @@ pub(crate) fn change_portion(
     while changes.len() < targets.len() && !tx.is_spent() {
         tx.spend_job();
         let change = match find(tx, targets, changes.len())? {
-            Ok(job) => change_job(tx, verb, &job, by)?,
+            Ok(job) => change_job(tx, verb, targets, &job, by)?,
             Err(refusal) => Some(refusal),
         };
         let Some(change) = change else {
@@ -45,12 +45,21 @@ fn find(tx: &Tx<'_>, targets: Targets<'_>, at: usize) -> Result<Result<JobRow, C
 }
 
 /// `None` if more work is needed than fits into this transaction.
-fn change_job(tx: &mut Tx<'_>, verb: JobVerb, job: &JobRow, by: &str) -> Result<Option<Change>> {
-    match verb {
-        JobVerb::Cancel { signal } => cancel::cancel(tx, job, signal, by).map(Some),
-        JobVerb::Pause => pause::pause(tx, job, by).map(Some),
-        JobVerb::Resume => pause::resume(tx, job, by).map(Some),
-        JobVerb::Retry => retry::retry(tx, job, by),
-        JobVerb::Remove => remove::remove(tx, job, by),
+fn change_job(
+    tx: &mut Tx<'_>,
+    verb: JobVerb,
+    targets: Targets<'_>,
+    job: &JobRow,
+    by: &str,
+) -> Result<Option<Change>> {
+    match (verb, targets) {
+        (JobVerb::Cancel { signal }, _) => cancel::cancel(tx, job, signal, by).map(Some),
+        (JobVerb::Pause, _) => pause::pause(tx, job, by).map(Some),
+        (JobVerb::Resume, _) => pause::resume(tx, job, by).map(Some),
+        (JobVerb::Retry, Targets::Ids(_)) => retry::retry(tx, job, by),
+        (JobVerb::Retry, Targets::Selected(_)) | (JobVerb::RetryInOrder, _) => {
+            retry::retry_in_order(tx, job, by)
+        }
+        (JobVerb::Remove, _) => remove::remove(tx, job, by),
     }
 }

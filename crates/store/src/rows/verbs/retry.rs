@@ -22,19 +22,55 @@ use std::collections::HashSet;
 use crate::rows::jobs::apply;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::dependencies::Parent;
+use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::jobs::unique_keys;
 use crate::rows::keys::JobSeq;
 use crate::rows::tables::{events, settings};
 use crate::rows::tx::Tx;
 use crate::{Change, Conflict, Result};
-use domain::job::LatestAttempt;
-use domain::job::life::{Event, transition};
+use domain::job::life::{Event, StateName, transition};
+use domain::job::{LatestAttempt, OnDependencyFailure};
+use domain::plan::consequences::End;
 use domain::values::name::JobId;
 
 /// How many dependencies a transaction follows in search of a contradiction. One that is further away does no harm: the
 /// jobs run in the order in which they wait.
 const MAX_DEPENDENCIES_FOLLOWED: usize = 4_000;
+
+/// As [`retry`], for one of many jobs. A caller retries these in several transactions, dependencies first, so that the
+/// others wait for them. If a dependency has failed again between two of these, the job must not run without it.
+pub(crate) fn retry_in_order(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>> {
+    match failed_parent(tx, job)? {
+        Some((dependency, state)) => {
+            Ok(Some(Change::Conflict(Conflict::DependencyFailed { dependency, state })))
+        }
+        None => retry(tx, job, by),
+    }
+}
+
+/// A dependency without which the job must not run, and which is dead or cancelled.
+fn failed_parent(tx: &mut Tx<'_>, job: &JobRow) -> Result<Option<(JobId, StateName)>> {
+    let state = job.life.state.name();
+    let needs_them = match job.options.on_dependency_failure() {
+        OnDependencyFailure::Cancel => state.is_finished(),
+        OnDependencyFailure::Run => false,
+    };
+    if !needs_them {
+        return Ok(None);
+    }
+    let parents = dependencies::parents(tx, job.seq)?;
+    tx.spend(parents.len());
+    for id in parents {
+        let Parent::Finished { end: End::Failure, .. } = dependencies::look_up(tx, &id)? else {
+            continue;
+        };
+        if let Some(parent) = row::by_id(tx, &id)? {
+            return Ok(Some((id, parent.life.state.name())));
+        }
+    }
+    Ok(None)
+}
 
 /// `None` if dependents of its last run must be unblocked first, in transactions of their own.
 pub(crate) fn retry(tx: &mut Tx<'_>, job: &JobRow, by: &str) -> Result<Option<Change>> {

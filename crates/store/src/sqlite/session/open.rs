@@ -17,6 +17,7 @@ use super::migrate;
 use crate::rows::jobs::environments::CachedEnvironment;
 use crate::{Result, StoreError};
 use domain::settings::Durability;
+use sys::fs::owner_access::OwnerAccess;
 use sys::fs::{disk, owner_only, ownership};
 use sys::guards;
 use sys::guards::Guard;
@@ -125,6 +126,9 @@ impl OpenDatabase {
 
 pub(crate) fn open(path: &Path) -> Result<OpenDatabase> {
     check_place(path)?;
+    // SQLite opens its files here, and keeps them open. As root, it gives them to the owner of the database, whatever they
+    // are.
+    let _access = OwnerAccess::take().map_err(StoreError::cannot_open(path))?;
     let found = inspect_files(path)?;
     let gate = Gate::open(path)?;
     ensure_file(path, found.database.as_ref(), &gate)?;

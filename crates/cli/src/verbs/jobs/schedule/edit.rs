@@ -7,7 +7,7 @@ use super::when_flags::WhenFlags;
 use super::{ScheduleArg, report_schedule};
 use crate::confirm::is_interactive;
 use crate::context::Context;
-use crate::editor::edit_json;
+use crate::editor::{Edited, edit_json};
 use crate::failure::Failure;
 use crate::flags::caller::working_directory;
 use crate::flags::job::JobFlags;
@@ -61,7 +61,7 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         let (when, start) = args.when.when(Some(&seen.when))?.unwrap_or_else(|| (seen.when.clone(), None));
         let policy = args.when.policy(Some(seen.policy))?;
         let job = seen.job.clone().changed_by(flags.into_changes(context)?);
-        (ScheduleRequest { name, when, policy, job }, start)
+        (Edited::without_file(ScheduleRequest { name, when, policy, job }), start)
     } else if is_interactive() {
         match edit_json(context, &Document::of(&seen), |document: Document| document.request(&seen))? {
             Some(request) => (request, None),
@@ -71,11 +71,13 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         return Err(Failure::usage("no changes given")
             .with_hint("give flags such as `--every 5m`; an editor opens only on a terminal"));
     };
-    if !args.no_env_capture && is_unchanged(&seen, &request) {
+    if !args.no_env_capture && is_unchanged(&seen, &request.value) {
         return report_schedule(context, &seen, "is unchanged");
     }
-    let change = ScheduleChange { request, cwd: working_directory(), drops_environment: args.no_env_capture };
-    let schedule = edit(store, &seen, change, &user::name())?;
+    let schedule = request.apply(|request| {
+        let (cwd, drops_environment) = (working_directory(), args.no_env_capture);
+        Ok(edit(store, &seen, ScheduleChange { request, cwd, drops_environment }, &user::name())?)
+    })?;
     report_schedule(context, &schedule, "changed")?;
     start.map_or(Ok(()), |start| start.confirm(context))?;
     if seen.when != schedule.when && context.stdout_is_terminal && !context.json && !context.quiet {

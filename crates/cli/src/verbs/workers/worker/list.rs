@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
+use super::ForeignHome;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::table::{Cell, Table};
@@ -12,7 +13,18 @@ use ops::status::HOW_TO_START_A_WORKER;
 use ops::worker::live::live_workers;
 use store::{ServedJobs, Worker, WorkerState};
 
-pub(super) fn run(context: &Context) -> Result<(), Failure> {
+/// List live workers, oldest first
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl worker list
+  queuectl worker list --json | jq -r '.[].pid'")]
+pub(super) struct Args {
+    #[command(flatten)]
+    foreign_home: ForeignHome,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    args.foreign_home.apply(context)?;
     let store = context.store()?;
     let workers = live_workers(store)?;
     let clock = &context.clock(store.now()?);

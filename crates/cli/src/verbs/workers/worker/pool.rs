@@ -34,7 +34,7 @@ pub(crate) struct PoolFlags {
 /// Root's consent to work in the home of another user.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ForeignHome {
-    /// As root, run jobs in a home that belongs to another user: they run as root, the files stay that user's
+    /// As root, use a home that belongs to another user: its jobs run as root, its files stay that user's
     #[arg(long = "foreign-home")]
     is_accepted: bool,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::ForeignHome;
 use crate::context::{Context, catch};
 use crate::failure::Failure;
 use crate::render::progress::Bar;
@@ -44,6 +45,8 @@ pub(super) struct Args {
     /// Stop all workers of this store, also those of other homes and on other machines
     #[arg(long)]
     everywhere: bool,
+    #[command(flatten)]
+    foreign_home: ForeignHome,
 }
 
 /// The interval between polls grows from the first to the second.
@@ -53,6 +56,7 @@ const MAX_STOP_POLL_INTERVAL: Duration = Duration::from_millis(200);
 const MAX_RUNNING_NAMED: usize = 3;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    args.foreign_home.apply(context)?;
     let store = context.store()?;
     let timeout = match args.timeout {
         Some(timeout) => Some(timeout),
