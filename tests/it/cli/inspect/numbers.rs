@@ -36,7 +36,7 @@ fn a_graph_on_a_terminal_has_numbers() {
 fn an_error_names_the_number_and_the_id() {
     let (home, ids) = without_ids();
     for (args, code, message) in [
-        (&["retry", "1"][..], 4, format!("job `1` ({}) was not changed (it is pending)", ids[0])),
+        (&["retry", "1"][..], 4, format!("job `1` ({}) cannot be retried (it is pending)", ids[0])),
         (&["dlq", "show", "2"], 4, format!("job `2` ({}) is not dead (it is pending)", ids[1])),
         (&["dlq", "show", "2"], 4, "`queuectl show 2` shows it".to_owned()),
         (&["remove", "1"], 4, "`queuectl graph 1` shows them".to_owned()),

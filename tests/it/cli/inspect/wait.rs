@@ -14,7 +14,7 @@ const NO_WORKER: &str = "hint: no worker is running; start one with `queuectl wo
 
 fn wait_on_terminal(home: &Home, args: &[&str]) -> Terminal {
     let args = ["wait", "--color", "never"].iter().chain(args);
-    Terminal::start(home.call(args).interruptible().into_command(), 100, 30)
+    Terminal::start(home.call(args).interruptible().into_command(), 120, 30)
 }
 
 #[test]

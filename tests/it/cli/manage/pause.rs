@@ -58,13 +58,13 @@ fn only_running_jobs_can_be_paused() {
     let home = Home::new();
     home.completed_job("done");
     home.run(["enqueue", "-q", "--id", "waits", "--", "true"]).ok();
-    for verb in ["pause", "resume"] {
+    for (verb, refused) in [("pause", "paused"), ("resume", "resumed")] {
         home.run([verb, "waits"])
             .fails(4)
             .prints("")
-            .says("job `waits` was not changed (it is pending)")
+            .says(&format!("job `waits` cannot be {refused} (it is pending)"))
             .says("`queuectl queue pause QUEUE`");
-        home.run([verb, "done"]).fails(4).says("job `done` was not changed (it is completed)");
+        home.run([verb, "done"]).fails(4).says(&format!("job `done` cannot be {refused} (it is completed)"));
         home.run([verb, "nope"]).fails(3).says("there is no job `nope`");
         home.run([verb, "--state", "pending"]).fails(2).says("the states are processing, paused");
     }
