@@ -19,7 +19,7 @@ use domain::values::clock::{Clock, TimeFormat};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
 use store::{
-    Hook, JobFilter, LastStop, MAX_DEATHS_COUNTED, Page, Phase, Queue, RecentProblems, Store,
+    Hook, JobFilter, LastStop, MAX_DEATHS_COUNTED, Page, Phase, Queue, RecentProblems, ServedJobs, Store,
     UnkillableProcess, Worker, WorkerState,
 };
 use sys::fs::{disk, liveness_lock};
@@ -60,7 +60,7 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     }
     let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
     problems.extend(paused_jobs(store, clock)?);
-    problems.extend(unserved_jobs(&jobs, &queues, &workers));
+    problems.extend(unserved_jobs(store, &jobs, &queues, &workers)?);
     problems.extend(schedule_problems(&recent, &workers));
     let writer = store.writer().filter(|holder| holder.is_stopped);
     problems.extend(writer.map(|holder| Problem::stopped_writer(holder.pid, &holder.name)));
@@ -74,13 +74,35 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
 }
 
 /// Jobs that no worker serves, because there is no worker at all or none for their queue.
-fn unserved_jobs(jobs: &BTreeMap<StateName, u64>, queues: &[Queue], workers: &[Worker]) -> Vec<Problem> {
+fn unserved_jobs(
+    store: &dyn Store,
+    jobs: &BTreeMap<StateName, u64>,
+    queues: &[Queue],
+    workers: &[Worker],
+) -> Result<Vec<Problem>, OpError> {
     if !any_takes_new_jobs(workers) {
-        // A worker for a single job serves that one.
-        let waiting = (waiting(jobs) + orphaned(jobs)).saturating_sub(workers.len() as u64);
-        return (waiting > 0).then(|| Problem::no_worker(waiting)).into_iter().collect();
+        let waiting = (waiting(jobs) + orphaned(jobs)).saturating_sub(served_jobs(store, workers)?);
+        return Ok((waiting > 0).then(|| Problem::no_worker(waiting)).into_iter().collect());
     }
-    queues.iter().filter_map(|queue| unserved(queue, workers)).collect()
+    Ok(queues.iter().filter_map(|queue| unserved(queue, workers)).collect())
+}
+
+/// How many unfinished jobs have a worker that runs only certain jobs.
+fn served_jobs(store: &dyn Store, workers: &[Worker]) -> Result<u64, OpError> {
+    let (mut single, mut batches) = (0, BTreeSet::new());
+    for worker in workers {
+        match &worker.served {
+            ServedJobs::Job(_) => single += 1,
+            ServedJobs::Batch(name) => {
+                batches.insert(name);
+            }
+            ServedJobs::All | ServedJobs::InOrder(_) => {}
+        }
+    }
+    for name in batches {
+        single += store.batch(name)?.map_or(0, |batch| batch.total() - batch.finished());
+    }
+    Ok(single)
 }
 
 /// Schedules that fire nothing: the paused ones and, without a worker, all of them.

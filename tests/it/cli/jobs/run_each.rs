@@ -134,6 +134,20 @@ fn a_sweep_that_is_killed_loses_nothing() {
 }
 
 #[test]
+fn status_counts_only_waiting_jobs_that_the_sweep_does_not_run() {
+    let home = WorkingHome::new();
+    let sweep = Background::start(home.call(["run", "--each", "-j", "1", WAITING, ":::", "a", "b", "c"]));
+    wait_until("the first job runs", || states(&home).contains(&StateName::Processing));
+    home.run(["status", "--check"]).ok();
+    home.run(["enqueue", "-q", "--", "true"]).ok();
+    let checked = home.run(["status", "--check"]).shows("1 job waits, but no worker is running");
+    assert_eq!(checked.status.code(), Some(1), "{checked}");
+    home.go();
+    assert!(sweep.end().0.success());
+    home.wait_until_deserted();
+}
+
+#[test]
 fn without_a_terminal_a_signal_detaches() {
     let home = WorkingHome::new();
     let args = ["run", "--each", "--batch", "sweep", "-j", "2", WAITING, ":::", "a", "b"];
