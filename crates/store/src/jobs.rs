@@ -92,7 +92,7 @@ impl dyn Store + '_ {
         self.view(|tx| find::latest_running(tx, except))
     }
 
-    /// The dead jobs that match a filter, whatever its phases are, with what they died of; otherwise as [`Self::select`].
+    /// The dead jobs that match a filter, whatever its phases are, with what they died of; otherwise as `select`.
     pub fn select_dead(&self, filter: &JobFilter, below: Option<u64>, limit: usize) -> Result<Vec<DeadJob>> {
         self.view(|tx| list::select_dead(tx, filter, below, limit))
     }
