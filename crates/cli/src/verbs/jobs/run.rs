@@ -1,6 +1,7 @@
 //! `queuectl run`: its arguments. Its behaviour is in `follow`.
 
 mod follow;
+mod pass_output;
 mod question;
 mod sweep;
 pub(crate) mod terminal;

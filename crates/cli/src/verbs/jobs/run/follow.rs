@@ -1,17 +1,17 @@
 //! Follows a job from enqueuing to its end, and makes sure that there is a worker to run it.
 
-use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use sys::program::ExitCode;
 
 use rustix::process::Signal;
 
+use super::pass_output::PassOutput;
 use super::question::{ABOUT_JOB, Answer, ask, terminal, terminal_beside_input};
 use super::terminal::TerminalOutput;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::render::text::{jobs, rough, rough_size};
+use crate::render::text::{jobs, rough};
 use crate::slot_loan::SlotLoan;
 use crate::verbs::inspect::logs::describe_attempt_end;
 use crate::verbs::manage::change::{find, report_and_continue};
@@ -24,8 +24,8 @@ use domain::values::name::{JobId, QueueName};
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::jobs::change::{Verb, change_ids};
+use ops::jobs::logs::choose;
 use ops::jobs::logs::follow::{FollowEvent, Follower};
-use ops::jobs::logs::{Chunk, Piece, choose};
 use ops::jobs::wait::WaitEnd;
 use ops::jobs::wait_reason::{exit_code, has_worker, waiting};
 use ops::json::EnqueuedJson;
@@ -162,45 +162,6 @@ impl<'a> Run<'a> {
         Ok(None)
     }
 
-    fn write_pieces(&mut self, pieces: &[Piece]) -> Result<(), EarlyExit> {
-        for piece in pieces {
-            match piece {
-                Piece::Output(chunk) => self.write_chunk(chunk)?,
-                Piece::Cut { bytes } => self.terminal.note(&format!("[… {} cut …]", rough_size(*bytes))),
-            }
-        }
-        Ok(())
-    }
-
-    fn write_chunk(&mut self, chunk: &Chunk) -> Result<(), EarlyExit> {
-        let mut rest = chunk.bytes.as_slice();
-        while !rest.is_empty() {
-            match self.terminal.write(chunk.stream, rest, self.interrupts) {
-                Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    return self.handle_closed_output();
-                }
-                Err(error) => {
-                    let failure: Failure = error.into();
-                    return Err(failure.with_hint(self.reattach_hint()).into());
-                }
-            }
-            if let Some(signal) = self.interrupts.take() {
-                self.handle_signal(signal)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends as the command would have if it had written to the closed pipe itself. A job that another caller enqueued
-    /// keeps running.
-    fn handle_closed_output(&mut self) -> Result<(), EarlyExit> {
-        if !self.is_existing {
-            self.cancel()?;
-        }
-        Err(EarlyExit::Signal(Signal::PIPE))
-    }
-
     fn finish(mut self, job: &Job) -> Result<ExitCode, EarlyExit> {
         self.terminal.clear();
         signal::end_quietly_on_closed_pipe();
@@ -301,6 +262,27 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    fn detach(&mut self, signal: Signal) -> Result<(), EarlyExit> {
+        self.terminal.note(&format!("detached: {}", self.reattach_hint()));
+        Err(EarlyExit::Signal(signal))
+    }
+
+    /// A job that has meanwhile ended by itself stays unchanged.
+    fn cancel(&mut self) -> Result<(), OpError> {
+        let answers = change_ids(self.store, Verb::CANCEL, std::slice::from_ref(&self.id), &user::name());
+        answers.stopped.map_or(Ok(()), Err)
+    }
+}
+
+impl<'a> PassOutput<'a> for Run<'a> {
+    fn terminal(&mut self) -> &mut TerminalOutput<'a> {
+        &mut self.terminal
+    }
+
+    fn interrupts(&self) -> &'a Interrupts {
+        self.interrupts
+    }
+
     /// Ctrl-C on a terminal asks what to do. Otherwise a signal ends this process and not the job.
     fn handle_signal(&mut self, signal: Signal) -> Result<(), EarlyExit> {
         if signal != Signal::INT || self.cancel_requested {
@@ -322,15 +304,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn detach(&mut self, signal: Signal) -> Result<(), EarlyExit> {
-        self.terminal.note(&format!("detached: {}", self.reattach_hint()));
-        Err(EarlyExit::Signal(signal))
-    }
-
-    /// A job that has meanwhile ended by itself stays unchanged.
-    fn cancel(&mut self) -> Result<(), OpError> {
-        let answers = change_ids(self.store, Verb::CANCEL, std::slice::from_ref(&self.id), &user::name());
-        answers.stopped.map_or(Ok(()), Err)
+    /// Ends as the command would have if it had written to the closed pipe itself. A job that another caller enqueued
+    /// keeps running.
+    fn handle_closed_output(&mut self) -> Result<(), EarlyExit> {
+        if !self.is_existing {
+            self.cancel()?;
+        }
+        Err(EarlyExit::Signal(Signal::PIPE))
     }
 
     fn reattach_hint(&self) -> String {

@@ -4,7 +4,6 @@
 //! the batch has finished. So a sweep continues when its terminal is gone.
 
 use std::collections::VecDeque;
-use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sys::program::ExitCode;
@@ -12,12 +11,13 @@ use sys::program::ExitCode;
 use rustix::process::Signal;
 
 use super::follow::{EarlyExit, describe_pause};
+use super::pass_output::PassOutput;
 use super::question::{ABOUT_JOBS, Answer, ask, terminal, terminal_beside_input};
 use super::terminal::TerminalOutput;
 use super::{Args, without_retries};
 use crate::context::{Context, catch};
 use crate::failure::{Exit, Failure};
-use crate::render::text::{jobs, rough_size};
+use crate::render::text::jobs;
 use crate::slot_loan::SlotLoan;
 use crate::verbs::jobs::batch::BatchProgress;
 use crate::verbs::jobs::enqueue::lines;
@@ -34,7 +34,6 @@ use ops::jobs::change::{Verb, change_selected};
 use ops::jobs::enqueue::Enqueuer;
 use ops::jobs::enqueue::lines::LineFormat;
 use ops::jobs::logs::follow::{FollowEvent, Follower};
-use ops::jobs::logs::{Chunk, Piece};
 use ops::json::BatchJson;
 use ops::worker::live::live_workers;
 use store::{Batch, JobFilter, ServedJobs, Store, WorkerState};
@@ -254,7 +253,10 @@ impl Sweep<'_> {
             for event in events {
                 match event {
                     FollowEvent::Began(_) | FollowEvent::Ended { .. } => {}
-                    FollowEvent::Output(pieces) => self.write_pieces(&pieces)?,
+                    FollowEvent::Output(pieces) => {
+                        self.progress.clear();
+                        self.write_pieces(&pieces)?;
+                    }
                     FollowEvent::Unreadable(error) => {
                         self.break_line();
                         report_and_continue(self.context, &error.into());
@@ -295,38 +297,6 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    fn write_pieces(&mut self, pieces: &[Piece]) -> Result<(), EarlyExit> {
-        self.progress.clear();
-        for piece in pieces {
-            match piece {
-                Piece::Output(chunk) => self.write_chunk(chunk)?,
-                Piece::Cut { bytes } => self.terminal.note(&format!("[… {} cut …]", rough_size(*bytes))),
-            }
-        }
-        Ok(())
-    }
-
-    fn write_chunk(&mut self, chunk: &Chunk) -> Result<(), EarlyExit> {
-        let mut rest = chunk.bytes.as_slice();
-        while !rest.is_empty() {
-            match self.terminal.write(chunk.stream, rest, self.interrupts) {
-                Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                    self.cancel_rest()?;
-                    return Err(EarlyExit::Signal(Signal::PIPE));
-                }
-                Err(error) => {
-                    let failure: Failure = error.into();
-                    return Err(failure.with_hint(self.reattach_hint()).into());
-                }
-            }
-            if let Some(signal) = self.interrupts.take() {
-                self.handle_signal(signal)?;
-            }
-        }
-        Ok(())
-    }
-
     fn break_line(&mut self) {
         self.progress.clear();
         self.terminal.break_line();
@@ -362,6 +332,51 @@ impl Sweep<'_> {
         Ok(())
     }
 
+    fn detach(&mut self, signal: Signal) -> Result<(), EarlyExit> {
+        self.terminal.note(&format!("detached: {}", self.reattach_hint()));
+        Err(EarlyExit::Signal(signal))
+    }
+
+    /// Jobs that have meanwhile ended by themselves stay unchanged.
+    fn cancel_rest(&self) -> Result<(), OpError> {
+        let filter = JobFilter { batch: Some(self.batch.clone()), ..JobFilter::default() };
+        let mut rest = self.store.select(&filter, None, usize::MAX)?;
+        rest.retain(|job| !job.state.is_finished());
+        change_selected(self.store, Verb::CANCEL, rest, &user::name(), |_| {})?;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<ExitCode, EarlyExit> {
+        self.break_line();
+        signal::end_quietly_on_closed_pipe();
+        if self.context.json
+            && let Some(batch) = self.store.batch(&self.batch)?
+        {
+            self.context.print_json(&BatchJson::from(&batch))?;
+        }
+        if self.end == SweepEnd::Cancelled {
+            self.terminal.note_on_terminal("the remaining jobs are cancelled");
+            return Err(EarlyExit::Signal(Signal::INT));
+        }
+        if self.failed == 0 {
+            self.terminal.note_on_terminal(&format!("{} completed", jobs(self.total)));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let error =
+            OpError::UnsuccessfulBatch { name: self.batch.clone(), count: self.failed, of: self.total };
+        Ok(report_and_continue(self.context, &error.into()).into())
+    }
+}
+
+impl<'a> PassOutput<'a> for Sweep<'a> {
+    fn terminal(&mut self) -> &mut TerminalOutput<'a> {
+        &mut self.terminal
+    }
+
+    fn interrupts(&self) -> &'a Interrupts {
+        self.interrupts
+    }
+
     /// Ctrl-C on a terminal asks what to do. Otherwise a signal ends this process and not the jobs.
     fn handle_signal(&mut self, signal: Signal) -> Result<(), EarlyExit> {
         self.progress.clear();
@@ -385,18 +400,9 @@ impl Sweep<'_> {
         }
     }
 
-    fn detach(&mut self, signal: Signal) -> Result<(), EarlyExit> {
-        self.terminal.note(&format!("detached: {}", self.reattach_hint()));
-        Err(EarlyExit::Signal(signal))
-    }
-
-    /// Jobs that have meanwhile ended by themselves stay unchanged.
-    fn cancel_rest(&self) -> Result<(), OpError> {
-        let filter = JobFilter { batch: Some(self.batch.clone()), ..JobFilter::default() };
-        let mut rest = self.store.select(&filter, None, usize::MAX)?;
-        rest.retain(|job| !job.state.is_finished());
-        change_selected(self.store, Verb::CANCEL, rest, &user::name(), |_| {})?;
-        Ok(())
+    fn handle_closed_output(&mut self) -> Result<(), EarlyExit> {
+        self.cancel_rest()?;
+        Err(EarlyExit::Signal(Signal::PIPE))
     }
 
     fn reattach_hint(&self) -> String {
@@ -404,26 +410,5 @@ impl Sweep<'_> {
         format!(
             "`queuectl batch wait {batch}` waits for the jobs, `queuectl batch cancel {batch}` cancels them"
         )
-    }
-
-    fn finish(mut self) -> Result<ExitCode, EarlyExit> {
-        self.break_line();
-        signal::end_quietly_on_closed_pipe();
-        if self.context.json
-            && let Some(batch) = self.store.batch(&self.batch)?
-        {
-            self.context.print_json(&BatchJson::from(&batch))?;
-        }
-        if self.end == SweepEnd::Cancelled {
-            self.terminal.note_on_terminal("the remaining jobs are cancelled");
-            return Err(EarlyExit::Signal(Signal::INT));
-        }
-        if self.failed == 0 {
-            self.terminal.note_on_terminal(&format!("{} completed", jobs(self.total)));
-            return Ok(ExitCode::SUCCESS);
-        }
-        let error =
-            OpError::UnsuccessfulBatch { name: self.batch.clone(), count: self.failed, of: self.total };
-        Ok(report_and_continue(self.context, &error.into()).into())
     }
 }
