@@ -184,6 +184,8 @@ pub(super) struct Worker<'a> {
     /// Since when only deliveries to hooks have kept this worker from ending.
     pub(super) waiting_for_deliveries_since: Option<Instant>,
     threads: Vec<JoinHandle<()>>,
+    /// How many attempts may run at once. Kept, because counting the processors reads several files.
+    concurrency: u32,
     /// The slots of this worker as the store last recorded them.
     published_slots: WorkerSlots,
     stop_seen: u64,
@@ -239,6 +241,7 @@ impl<'a> Worker<'a> {
             timers: Timers::now(),
             relay: Relay::default(),
             threads: Vec::new(),
+            concurrency,
             plan,
             open,
             store,
@@ -272,16 +275,17 @@ impl<'a> Worker<'a> {
 
     /// How many attempts may run at once.
     pub(super) fn slots(&self) -> usize {
-        usize::try_from(slots_of(self.plan, &self.settings)).unwrap_or(usize::MAX)
+        usize::try_from(self.concurrency).unwrap_or(usize::MAX)
     }
 
-    /// Starts missing slots. Surplus slots stay idle.
+    /// Adopts the setting, and the number of processors if it follows that. Starts missing slots; surplus slots stay idle.
     pub(super) fn apply_concurrency(&mut self) -> Result<(), EngineError> {
+        self.concurrency = slots_of(self.plan, &self.settings);
         self.dispatcher.set_max_running(self.slots());
         self.start_missing_slots()
     }
 
-    pub(super) fn start_missing_slots(&mut self) -> Result<(), EngineError> {
+    fn start_missing_slots(&mut self) -> Result<(), EngineError> {
         let slots = self.slots() + self.dispatcher.given_up();
         while self.threads.len() < slots {
             let thread = slot::start(&self.dispatcher, &self.context, &self.journal)
@@ -295,7 +299,7 @@ impl<'a> Worker<'a> {
     pub(super) fn publish_slots(&mut self) -> Result<(), StoreError> {
         let load = self.dispatcher.load();
         // While one attempt must run alone the other slots are useless, so they must not count as capacity.
-        let concurrency = if load.is_reserved { 1 } else { slots_of(self.plan, &self.settings) };
+        let concurrency = if load.is_reserved { 1 } else { self.concurrency };
         let busy = u32::try_from(load.running).unwrap_or(u32::MAX);
         let slots = WorkerSlots { concurrency, most: busy.max(concurrency) };
         if slots != self.published_slots {

@@ -451,8 +451,10 @@ impl Dispatcher {
 
     /// Limits how many attempts run at once; running attempts are not affected.
     pub(crate) fn set_max_running(&self, max_running: usize) {
-        self.lock().max_running = max_running;
-        self.changed.notify_all();
+        let before = std::mem::replace(&mut self.lock().max_running, max_running);
+        if before != max_running {
+            self.changed.notify_all();
+        }
     }
 
     /// Accepts no more claims: slots end when the queue is empty. Returns when only attempts that cannot be killed

@@ -172,8 +172,8 @@ impl Worker<'_> {
     fn tick(&mut self) -> Result<(), StoreError> {
         self.home_state = self.files.home_state();
         self.context.orphans.reap_ended();
-        // Slots that could not be started when they were needed.
-        if let Err(error) = self.start_missing_slots() {
+        // Also starts slots that could not be started when they were needed.
+        if let Err(error) = self.apply_concurrency() {
             self.journal.error(&error);
         }
         let orders = self.take_orders()?;
