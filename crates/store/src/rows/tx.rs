@@ -3,7 +3,7 @@
 //! A verb that changes jobs takes `&mut Tx`: the transaction sums up the effects of its changes, and [`Tx::finish`] applies
 //! those that concern other rows before the commit.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 
 use super::jobs::dependencies;
@@ -15,11 +15,11 @@ use super::value::{FromValue, malformed};
 use super::verbs::retry::DependencySearch;
 use super::views::capacity;
 use crate::Result;
-use crate::rows::keys::{JobSeq, QueueKey};
+use crate::rows::keys::{EnvironmentKey, JobSeq, QueueKey, WorkerSeq};
 use domain::job::retry_rules::RetryRules;
 use domain::plan::consequences::End;
 use domain::settings::Settings;
-use domain::values::name::JobId;
+use domain::values::name::{JobId, WorkerId};
 use domain::values::timestamp::Timestamp;
 use sys::guards;
 use sys::guards::Guard;
@@ -35,6 +35,12 @@ pub struct Tx<'c> {
     sql: &'c dyn Sql,
     /// The environment that was read last, in this transaction or an earlier one.
     pub(crate) last_environment: &'c RefCell<Option<CachedEnvironment>>,
+    /// The row of `last_environment`, if this transaction has found it unchanged.
+    pub(crate) checked_environment: Cell<Option<EnvironmentKey>>,
+    /// The worker that was looked up last, almost always the only one of the transaction: its row never changes its key.
+    pub(crate) last_worker: RefCell<Option<(WorkerId, WorkerSeq)>>,
+    /// The same for the boot of a worker.
+    pub(crate) last_boot_id: RefCell<Option<(WorkerSeq, String)>>,
     pub(crate) now: Timestamp,
     /// The same time on the lease clock, in milliseconds.
     lease_now: i64,
@@ -87,6 +93,9 @@ impl<'c> Tx<'c> {
         Self {
             sql,
             last_environment,
+            checked_environment: Cell::default(),
+            last_worker: RefCell::default(),
+            last_boot_id: RefCell::default(),
             now,
             lease_now,
             settings: OnceCell::new(),

@@ -38,6 +38,12 @@ pub(crate) struct CachedEnvironment {
 /// The environment with this row id. Reading one takes dozens of allocations, and most jobs share the environment of
 /// the previous job, so the last one is cached.
 pub(crate) fn load(tx: &Tx<'_>, id: EnvironmentKey) -> Result<Arc<Environment>> {
+    let is_checked = tx.checked_environment.get() == Some(id);
+    if let Some(checked) = tx.last_environment.borrow().as_ref().filter(|known| is_checked && known.id == id)
+    {
+        return Ok(Arc::clone(&checked.environment));
+    }
+    tx.checked_environment.set(Some(id));
     let fingerprint: i64 =
         tx.one("select fingerprint from environments where id = ?1", params![id], |row| row.get(0))?;
     let mut last = tx.last_environment.borrow_mut();

@@ -135,8 +135,13 @@ pub(crate) fn beat(tx: &Tx<'_>, seq: WorkerSeq) -> Result<()> {
 }
 
 pub(crate) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerSeq> {
+    if let Some((_, seq)) = tx.last_worker.borrow().as_ref().filter(|(id, _)| id == worker) {
+        return Ok(*seq);
+    }
     let found = tx.value("select seq from workers where id = ?1", params![worker])?;
-    found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
+    let seq = found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))?;
+    tx.last_worker.replace(Some((worker.clone(), seq)));
+    Ok(seq)
 }
 
 /// Whether a worker may take leases. A stopped or reaped one may not.
@@ -145,7 +150,13 @@ pub(crate) fn is_live(tx: &Tx<'_>, seq: WorkerSeq) -> Result<bool> {
 }
 
 pub(crate) fn boot_id(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String> {
-    tx.one("select boot_id from workers where seq = ?1", params![seq], |row| row.get(0))
+    if let Some((_, boot_id)) = tx.last_boot_id.borrow().as_ref().filter(|(known, _)| *known == seq) {
+        return Ok(boot_id.clone());
+    }
+    let boot_id: String =
+        tx.one("select boot_id from workers where seq = ?1", params![seq], |row| row.get(0))?;
+    tx.last_boot_id.replace(Some((seq, boot_id.clone())));
+    Ok(boot_id)
 }
 
 pub(crate) fn host(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String> {

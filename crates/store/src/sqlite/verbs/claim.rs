@@ -5,10 +5,11 @@
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
+use std::time::Duration;
 
 use crate::rows::jobs::apply;
 use crate::rows::jobs::row;
-use crate::rows::jobs::row::JobRow;
+use crate::rows::jobs::row::{JobRow, select_jobs};
 use crate::rows::jobs::{environments, history, ready};
 use crate::rows::keys::{BatchKey, EnvironmentKey, JobSeq, QueueKey, WorkerSeq};
 use crate::rows::tables::batches::BatchRow;
@@ -19,6 +20,7 @@ use crate::rows::{Row, params};
 use crate::{Claim, LeaseRef, Result, ServedJobs};
 use domain::job::LatestAttempt;
 use domain::job::life::{Event, Life, Refusal, transition};
+use domain::job::limits::Limits;
 use domain::plan::capacity::Capacity;
 use domain::values::name::{BatchName, JobId, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
@@ -298,12 +300,13 @@ fn read_head(row: &Row<'_>, queue_id: QueueKey) -> Result<Head> {
 
 /// `None` if the job is not due, because the clock was set back since it was made ready: then it is postponed.
 fn take(tx: &mut Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result<Option<Claim>> {
-    let job = row::by_seq(tx, head.seq)?;
+    let ready = read_ready(tx, head.seq)?;
+    let job = &ready.job;
     let event = Event::Claim { worker: worker.clone(), until };
-    let policy = settings::policy(tx, &job)?;
+    let policy = settings::policy(tx, job)?;
     let claimed = match transition(&job.life, event, &policy, tx.now) {
         Ok(claimed) => claimed,
-        Err(Refusal::NotDue) => return ready::postpone(tx, &job).map(|()| None),
+        Err(Refusal::NotDue) => return ready::postpone(tx, job).map(|()| None),
         Err(
             refusal @ (Refusal::Blocked
             | Refusal::WrongState(_)
@@ -314,40 +317,64 @@ fn take(tx: &mut Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Re
         }
     };
     let latest = LatestAttempt { started_at: Some(tx.now), ..job.latest.clone() };
-    if !apply(tx, &job, &claimed, &latest)? {
+    if !apply(tx, job, &claimed, &latest)? {
         return Err(row::malformed("ready job", "it changed while it was claimed"));
     }
+    ready.into_claim(tx, &claimed.life, until).map(Some)
+}
+
+/// A ready job, with the columns that only a claim needs.
+struct ReadyJob {
+    job: JobRow,
+    command: String,
+    cwd: Option<String>,
+    timeout: Option<Duration>,
+    environment_id: Option<EnvironmentKey>,
+    queue: QueueName,
+    queue_limits: Limits,
+}
+
+/// In one statement: each costs more than the columns that it reads.
+fn read_ready(tx: &Tx<'_>, seq: JobSeq) -> Result<ReadyJob> {
     tx.one(
-        "select j.command, j.cwd, j.timeout_ms, j.environment_id, q.name, j.seq, q.limits
-         from jobs j join queues q on q.id = j.queue_id where j.seq = ?1",
-        params![job.seq],
-        |row| read_claim(tx, row, &job, &claimed.life, until).map(Some),
+        select_jobs!(
+            ", j.command, j.cwd, j.timeout_ms, j.environment_id, q.name, q.limits",
+            "join queues q on q.id = j.queue_id where j.seq = ?1"
+        ),
+        params![seq],
+        |row| {
+            Ok(ReadyJob {
+                job: row::read_row(tx, row)?,
+                command: row.get(26)?,
+                cwd: row.get(27)?,
+                timeout: row.get(28)?,
+                environment_id: row.get(29)?,
+                queue: row.get(30)?,
+                queue_limits: row::limits(row.get(31)?)?,
+            })
+        },
     )
 }
 
-fn read_claim(
-    tx: &Tx<'_>,
-    row: &Row<'_>,
-    job: &JobRow,
-    life: &Life,
-    lease_until: Timestamp,
-) -> Result<Claim> {
-    let environment_id: Option<EnvironmentKey> = row.get(3)?;
-    Ok(Claim {
-        lease: LeaseRef { job: job.id.clone(), attempt: life.attempts },
-        number: row.get(5)?,
-        lease_until,
-        queue: row.get(4)?,
-        is_limited: false,
-        priority: job.priority,
-        due_at: job.life.due_at,
-        command: row.get(0)?,
-        cwd: row.get(1)?,
-        environment: environment_id.map(|id| environments::load(tx, id)).transpose()?,
-        env: job.options.env.clone(),
-        stdin: (job.options.stdin_bytes > 0).then(|| history::stdin(tx, job.seq)).transpose()?,
-        timeout: row.get(2)?,
-        limits: job.options.limits.or(&row::limits(row.get(6)?)?).or(&tx.settings()?.limits),
-        runs_alone: life.runs_alone(tx.settings()?.crash_limit),
-    })
+impl ReadyJob {
+    fn into_claim(self, tx: &Tx<'_>, life: &Life, lease_until: Timestamp) -> Result<Claim> {
+        let job = self.job;
+        Ok(Claim {
+            lease: LeaseRef { job: job.id, attempt: life.attempts },
+            number: job.seq.number(),
+            lease_until,
+            queue: self.queue,
+            is_limited: false,
+            priority: job.priority,
+            due_at: job.life.due_at,
+            command: self.command,
+            cwd: self.cwd,
+            environment: self.environment_id.map(|id| environments::load(tx, id)).transpose()?,
+            stdin: (job.options.stdin_bytes > 0).then(|| history::stdin(tx, job.seq)).transpose()?,
+            env: job.options.env,
+            timeout: self.timeout,
+            limits: job.options.limits.or(&self.queue_limits).or(&tx.settings()?.limits),
+            runs_alone: life.runs_alone(tx.settings()?.crash_limit),
+        })
+    }
 }
