@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use anstream::AutoStream;
 use clap::ColorChoice;
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 use super::failure::{Exit, Failure};
 use super::render::table::Table;
+use super::render::text::printable;
 use super::root::Global;
 use domain::values::clock::{Clock, TimeFormat};
 use domain::values::timestamp::Timestamp;
@@ -206,6 +208,15 @@ impl Context {
         Ok(())
     }
 
+    /// Tells a person which home was used, if it was found above the current directory.
+    pub(super) fn note_home(&self) -> Result<(), Failure> {
+        let location = self.location()?;
+        if self.shows_progress() && !self.json && location.is_found_above() {
+            self.note(&home_line(&location.home))?;
+        }
+        Ok(())
+    }
+
     /// Prints a hint on standard error.
     pub(super) fn hint(&self, hint: &str) -> Result<(), Failure> {
         if !self.quiet {
@@ -214,6 +225,11 @@ impl Context {
         }
         Ok(())
     }
+}
+
+/// Names a home.
+pub(super) fn home_line(home: &Path) -> String {
+    format!("Home: {}", printable(&home.display().to_string()))
 }
 
 /// Blocks these signals until the caller reads them from the result.

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
+use super::harness::pseudo_terminal::on_terminal;
 use super::harness::{Home, RunResult, allow, is_root};
 
 /// A folder with a home for each way to specify one: flag, variable, `.queuectl` in a parent, the user's.
@@ -267,4 +268,40 @@ fn the_home_of_the_user_is_created_on_first_use_by_any_verb() {
     let home = Home::new();
     home.call_without_home(["list", "--json"]).run().ok().prints("[]\n");
     assert!(home.folder().join(".queuectl/queue.db").is_file());
+}
+
+#[test]
+fn a_home_that_was_found_above_is_named_on_a_terminal() {
+    let home = Home::new();
+    home.call_without_home(["init", "-q", "project"]).run().ok();
+    let below = home.folder().join("project/src");
+    std::fs::create_dir(&below).expect("a folder");
+    let call = |folder: &str, args: &[&str]| {
+        let call = home.call_without_home([&["--color", "never"], args].concat());
+        call.at(&home.folder().join(folder)).env("HOME", home.folder().join("user"))
+    };
+    let line = format!("Home: {}\n", home.folder().join("project/.queuectl").display());
+    call("project", &["enqueue", "-q", "--", "true"]).run().ok();
+    for args in [["list"].as_slice(), &["status"], &["worker", "start"]] {
+        let seen =
+            |folder: &str, args: &[&str]| on_terminal(call(folder, args).into_command(), 80, "").screen;
+        assert_eq!(seen("project/src", args).matches(&line).count(), 1, "{args:?}");
+        assert!(!seen("project", args).contains("Home: "), "{args:?}: in its folder");
+        assert!(!seen("project/src", &[args, &["-q"]].concat()).contains("Home: "), "{args:?}: quiet");
+        let piped = call("project/src", args).run().ok();
+        assert!(!piped.stdout.contains("Home: ") && !piped.stderr.contains("Home: "), "{piped}");
+    }
+    call("project", &["worker", "stop", "-q"]).run().ok();
+}
+
+/// The user's own home is used everywhere without a word, also below the folder that contains it.
+#[test]
+fn the_home_of_the_user_is_not_news() {
+    let home = Home::new();
+    std::fs::create_dir(home.folder().join("src")).expect("a folder");
+    for args in [["list"], ["status"]] {
+        let call = home.call_without_home(args).at(&home.folder().join("src"));
+        let screen = on_terminal(call.into_command(), 80, "").screen;
+        assert!(!screen.contains("Home: "), "{screen}");
+    }
 }

@@ -124,6 +124,13 @@ impl Location {
         })
     }
 
+    /// Whether the home was found above the current directory, where the user may not expect it. `~/.queuectl` is expected
+    /// everywhere.
+    pub fn is_found_above(&self) -> bool {
+        let folder = owner_only::folder_of(&self.home);
+        !self.is_named && std::env::current_dir().is_ok_and(|here| here != folder) && !is_users_folder(folder)
+    }
+
     /// Whether there is a queue. What cannot be examined may exist; opening it reports the problem.
     pub fn has_queue(&self) -> bool {
         let StoreAddress::Sqlite(database) = &self.store;

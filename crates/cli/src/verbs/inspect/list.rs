@@ -98,7 +98,8 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     } else {
         show_page(context, &filter, &args.page, Listed::Any, nothing(&filter))?;
     }
-    hint_unknown_name(context, &filter).map(|_| ())
+    hint_unknown_name(context, &filter)?;
+    context.note_home()
 }
 
 /// Prints the jobs that people ask about first.

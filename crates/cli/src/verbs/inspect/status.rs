@@ -63,6 +63,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     context.print(&StatusJson::from(&status), |out| {
         lines(&status, clock, context.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
     })?;
+    context.note_home()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::context::Context;
+use crate::context::{Context, home_line};
 use crate::failure::Failure;
 use crate::render::list_format;
 use crate::render::text::printable;
@@ -84,7 +84,7 @@ const MIN_JOBS: usize = 3;
 fn end_lines(home: &Path, summary: &Summary, clock: &Clock) -> Vec<String> {
     let next = summary.next_schedule.as_ref().and_then(|schedule| Some((&schedule.name, schedule.next_at?)));
     let next = next.map(|(name, at)| format!("Next schedule: {name} at {}", clock.moment(at)));
-    next.into_iter().chain([format!("Home: {}", shown(home))]).collect()
+    next.into_iter().chain([home_line(home)]).collect()
 }
 
 fn shown(path: &Path) -> String {

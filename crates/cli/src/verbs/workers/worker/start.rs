@@ -41,6 +41,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             ))?;
         }
     }
+    context.note_home()?;
     if let Some(inside) = CallingJob::find(context.store_or_new()?)? {
         context.hint(&format!("they stop when job {}, which started them, ends", inside.job.id))?;
     }
