@@ -332,9 +332,10 @@ fn judge_store(error: &StoreError) -> Judgement {
         StoreError::Busy { .. } => {
             with_hint(Exit::Unavailable, "`queuectl doctor` shows which process holds the lock")
         }
-        StoreError::ReadOnly => {
-            with_hint(Exit::Unavailable, "the disk may be mounted read-only; `queuectl doctor` shows more")
-        }
+        StoreError::ReadOnly => with_hint(
+            Exit::Unavailable,
+            "its filesystem may be mounted read-only; `queuectl doctor` shows more",
+        ),
         StoreError::CannotOpen { .. } | StoreError::Unavailable { .. } | StoreError::Changing => {
             with_hint(Exit::Unavailable, doctor)
         }

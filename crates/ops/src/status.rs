@@ -58,7 +58,8 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     for (state, count) in queues.iter().flat_map(|queue| &queue.counts) {
         *jobs.entry(*state).or_default() += count;
     }
-    let mut problems: Vec<Problem> = queues.iter().filter_map(paused).collect();
+    let mut problems: Vec<Problem> = store.is_read_only().then(Problem::read_only).into_iter().collect();
+    problems.extend(queues.iter().filter_map(paused));
     problems.extend(paused_jobs(store, clock)?);
     problems.extend(unserved_jobs(store, &jobs, &queues, &workers)?);
     problems.extend(schedule_problems(&recent, &workers));

@@ -77,6 +77,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Must be called before log files in this folder are read or written: puts files into place that an interrupted
     /// restore has left. It costs one directory listing.
     fn prepare_logs(&self, logs: &Path) -> Result<()>;
+    /// Whether it was opened for reading only and refuses every write.
+    fn is_read_only(&self) -> bool {
+        false
+    }
     /// The process that is writing now, if it runs on this machine and can be found.
     fn writer(&self) -> Option<Holder>;
     /// Leaves the store so that the next process opens it quickly. Dropping a store does this too.

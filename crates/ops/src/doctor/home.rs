@@ -48,9 +48,18 @@ pub(super) fn check(diagnosis: &mut Diagnosis, home: &Path) -> HomeCondition {
         }
     };
     folder(diagnosis, home, &meta);
-    if let Err(error) = owner_only::may_write_in(home) {
-        let advice = "use the account that owns it, or choose another directory with --home";
-        diagnosis.refuse("home", cannot_open(home, error), Some(advice));
+    match owner_only::may_write_in(home) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+            let advice = format!("`findmnt -T {}` shows how it is mounted", word(home));
+            let read_only = "the home is on a filesystem that is mounted read-only: nothing can be changed";
+            diagnosis.add(Finding::error("home", read_only).advise(advice));
+            diagnosis.refusal.get_or_insert(StoreError::ReadOnly.into());
+        }
+        Err(error) => {
+            let advice = "use the account that owns it, or choose another directory with --home";
+            diagnosis.refuse("home", cannot_open(home, error), Some(advice));
+        }
     }
     match files(home) {
         Ok(files) => {

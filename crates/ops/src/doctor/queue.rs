@@ -12,8 +12,10 @@ use store::Store;
 pub(super) fn check_problems(diagnosis: &mut Diagnosis, store: &dyn Store, home: &Path, format: &TimeFormat) {
     match status(store, home, format) {
         Ok(status) => {
-            // The check of the filesystem covers that one. The messages of all others contain the advice.
-            let others = status.problems.into_iter().filter(|problem| problem.code != Problem::LOW_SPACE);
+            // The checks of home and filesystem cover these. The messages of all others contain the advice.
+            let is_covered =
+                |problem: &Problem| [Problem::LOW_SPACE, Problem::READ_ONLY].contains(&problem.code);
+            let others = status.problems.into_iter().filter(|problem| !is_covered(problem));
             let before = diagnosis.findings.len();
             others.for_each(|problem| diagnosis.add(Finding::warning(problem.code, problem.message)));
             if diagnosis.findings.len() == before {

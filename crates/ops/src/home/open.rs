@@ -1,6 +1,7 @@
 //! Opening the store at an address. No other use-case knows which databases there are, except those about a database
 //! file itself: backup, restore, and its examination by `doctor`.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,9 +21,25 @@ pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
 }
 
 /// Opens the store. Creates nothing in a home that the user named: where that has no queue, the name may be a typing error.
+/// On a read-only filesystem, the store can be read, and refuses writes.
 pub fn open_existing(location: &Location) -> Result<Box<dyn Store>, OpError> {
     location.check_exists()?;
-    open(location)
+    ensure_home(&location.home)?;
+    match &location.store {
+        StoreAddress::Sqlite(database) => Ok(Box::new(open_readable(database)?)),
+    }
+}
+
+/// Opens a database for reading only where its filesystem permits nothing else.
+pub(crate) fn open_readable(database: &Path) -> Result<SqliteStore, StoreError> {
+    let clock = || Arc::new(SystemClock);
+    match SqliteStore::open(database, clock()) {
+        Err(StoreError::ReadOnly) if database.exists() => {
+            check_files(database)?;
+            SqliteStore::open_read_only(database, clock())
+        }
+        opened => opened,
+    }
 }
 
 /// Opens a store whose home existed before. Creates nothing: a deleted home must stay deleted.

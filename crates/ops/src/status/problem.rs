@@ -22,6 +22,7 @@ pub struct Problem {
 impl Problem {
     pub const NO_WORKER: &str = "no_worker";
     pub const LOW_SPACE: &str = "low_space";
+    pub const READ_ONLY: &str = "read_only";
 
     fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
@@ -191,6 +192,12 @@ impl Problem {
         Self::new("hook_waiting", message)
     }
 
+    pub(super) fn read_only() -> Self {
+        let message = "the queue is on a read-only filesystem: it can be inspected, but nothing can be enqueued, run or \
+                       changed until the filesystem is mounted for writing";
+        Self::new(Self::READ_ONLY, message)
+    }
+
     pub fn durability_lowered() -> Self {
         let message = "durability is normal: a power failure can lose the most recent changes; \
                        restore full durability with `queuectl config unset durability`";
@@ -344,6 +351,12 @@ mod tests {
                 Problem::hook_waiting(&"site", 1),
                 "hook_waiting",
                 "1 event waits for hook site, but no worker is running; start one with `queuectl worker start`",
+            ),
+            (
+                Problem::read_only(),
+                "read_only",
+                "the queue is on a read-only filesystem: it can be inspected, but nothing can be enqueued, run or \
+                 changed until the filesystem is mounted for writing",
             ),
             (
                 Problem::durability_lowered(),

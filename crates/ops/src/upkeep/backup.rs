@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use crate::OpError;
 use crate::home::location::{Location, StoreAddress, ensure_home};
+use crate::home::open::open_readable;
 use domain::log;
 use store::Store;
-use store::sqlite::{Backup, Progress, SqliteStore};
-use sys::clock::SystemClock;
+use store::sqlite::{Backup, Progress};
 use sys::failpoint;
 use sys::fs::owner_only;
 
@@ -26,7 +25,7 @@ pub fn backup(
     location.check_exists()?;
     ensure_home(&location.home)?;
     let StoreAddress::Sqlite(database) = &location.store;
-    let store = SqliteStore::open(database, Arc::new(SystemClock))?;
+    let store = open_readable(database)?;
     refuse_the_queue_itself(location, file)?;
     let new = NewFile::create(file, force)?;
     let logs = location.home.join(log::FOLDER);

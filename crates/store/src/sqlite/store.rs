@@ -51,7 +51,9 @@ impl SqliteStore {
 
     /// Copies the whole queue into one file in one snapshot, while other processes continue to use it.
     pub fn backup(&self, backup: &Backup<'_>, progress: &mut dyn FnMut(Progress)) -> Result<()> {
-        backup::copy(&self.lock().connection, backup, progress)
+        let opened = self.lock();
+        backup::copy(&opened.connection, backup, progress)?;
+        if opened.has_changed() { Err(StoreError::Changing) } else { Ok(()) }
     }
 
     fn lock(&self) -> MutexGuard<'_, OpenDatabase> {
@@ -232,6 +234,10 @@ impl Store for SqliteStore {
         let opened = self.lock();
         let _guard = opened.gate.enter(opened.lock_timeout.get())?;
         backup::put_restored_logs(&opened.connection, logs)
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.lock().gate.is_closed()
     }
 
     fn writer(&self) -> Option<Holder> {

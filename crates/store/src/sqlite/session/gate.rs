@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::fs::Metadata;
+use std::io;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,7 +42,12 @@ impl Gate {
     pub(crate) fn open(database: &Path) -> Result<Self> {
         let path = path(database);
         let opened = owner_only::open_file(&path).and_then(|file| Ok((file.metadata()?, file)));
-        let (meta, file) = opened.map_err(StoreError::cannot_open(&path))?;
+        let (meta, file) = match opened {
+            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                return Err(StoreError::ReadOnly);
+            }
+            opened => opened.map_err(StoreError::cannot_open(&path))?,
+        };
         ownership::check(&path, &meta)?;
         Ok(Self { path, lock: Some(TimedLock::new(file)), defers_stops: Cell::new(true) })
     }
@@ -55,6 +61,10 @@ impl Gate {
     /// lease expires.
     pub(crate) fn disable_stop_deferral(&self) {
         self.defers_stops.set(false);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock.is_none()
     }
 
     /// The process that is writing now.
@@ -74,11 +84,11 @@ impl Gate {
     }
 
     /// Whether a queue was once completed in this database.
-    pub(crate) fn is_initialized(&self) -> std::io::Result<bool> {
+    pub(crate) fn is_initialized(&self) -> io::Result<bool> {
         self.lock.as_ref().map_or(Ok(false), |lock| Ok(has_content(&lock.file().metadata()?)))
     }
 
-    pub(crate) fn mark_initialized(&self) -> std::io::Result<()> {
+    pub(crate) fn mark_initialized(&self) -> io::Result<()> {
         let Some(mut file) = self.lock.as_ref().map(TimedLock::file) else {
             return Ok(());
         };
