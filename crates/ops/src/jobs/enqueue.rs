@@ -25,12 +25,15 @@ pub struct Enqueuer<'s> {
     now: Timestamp,
     /// The working directory that was last found to exist: many jobs name the same.
     checked_cwd: Option<String>,
+    /// The first working directory that does not exist, of a job that starts later.
+    missing_cwd: Option<OpError>,
 }
 
 impl<'s> Enqueuer<'s> {
     pub fn new(store: &'s dyn Store, caller: Caller) -> Result<Self, OpError> {
         let origin = Origin { settings: in_force(store)?, caller };
-        Ok(Self { store, origin, ids: JobIdSequence::default(), now: store.now()?, checked_cwd: None })
+        let (ids, now) = (JobIdSequence::default(), store.now()?);
+        Ok(Self { store, origin, ids, now, checked_cwd: None, missing_cwd: None })
     }
 
     pub fn store(&self) -> &'s dyn Store {
@@ -49,14 +52,25 @@ impl<'s> Enqueuer<'s> {
     pub fn resolve(&mut self, request: JobSpec) -> Result<NewJob, OpError> {
         let (ids, now) = (&mut self.ids, self.now);
         request.command.as_deref().map_or(Ok(()), check_first_word)?;
-        // The jobs that it depends on may create its directory.
-        let must_exist = request.cwd.is_some() && request.depends_on.is_empty();
+        let (names_folder, starts_later) = (request.cwd.is_some(), starts_later(&request, now));
         let job = request.resolve(&self.origin, || ids.next(now, fastrand::u64(..)))?;
-        if must_exist && job.cwd != self.checked_cwd {
-            job.cwd.as_deref().map_or(Ok(()), check_folder)?;
-            self.checked_cwd.clone_from(&job.cwd);
+        if names_folder && job.cwd != self.checked_cwd {
+            match job.cwd.as_deref().map_or(Ok(()), check_folder) {
+                Err(missing) if starts_later => {
+                    self.missing_cwd.get_or_insert(missing);
+                }
+                checked => {
+                    checked?;
+                    self.checked_cwd.clone_from(&job.cwd);
+                }
+            }
         }
         Ok(job)
+    }
+
+    /// The problem with the first working directory that a job needs later and that does not exist yet.
+    pub fn missing_cwd(&self) -> Option<&OpError> {
+        self.missing_cwd.as_ref()
     }
 
     /// Reads the clock. Generated ids contain the time of the last call.
@@ -72,6 +86,12 @@ impl<'s> Enqueuer<'s> {
         let jobs = jobs?;
         self.store.enqueue(&jobs).map_err(|error| with_ids(error, &jobs))
     }
+}
+
+/// Whether its directory may be created before it starts: by the jobs that it depends on, or before its time comes.
+fn starts_later(request: &JobSpec, now: Timestamp) -> bool {
+    let is_delayed = request.delay.is_some_and(|delay| !delay.is_zero());
+    is_delayed || request.run_at.is_some_and(|at| at > now) || !request.depends_on.is_empty()
 }
 
 /// Refuses a working directory that does not exist on this machine. One that cannot be examined may exist.

@@ -65,10 +65,22 @@ fn lines_name_the_one_whose_working_directory_is_missing() {
 }
 
 #[test]
-fn a_directory_that_another_job_creates_may_be_missing() {
+fn a_job_that_starts_later_may_name_a_directory_that_does_not_exist_yet() {
     let home = Home::with_jobs(&["clone"]);
-    home.run(["enqueue", "--depends-on", "clone", "--cwd", "gone", "--", "make"]).ok();
-    assert_eq!(home.count(), 2);
+    let hint =
+        "hint: the working directory `/gone` does not exist; the job fails if it is still missing then";
+    for when in [["--depends-on", "clone"], ["--delay", "1h"], ["--run-at", "2090-01-01T03:00:00Z"]] {
+        home.run([&["enqueue"], &when[..], &["--cwd", "/gone", "--", "make"]].concat()).ok().says(hint);
+    }
+    home.run(["enqueue", r#"{"command":"true","cwd":"/gone","delay":"1h"}"#]).ok().says(hint);
+    assert_eq!(home.count(), 5);
+    for now in [["--delay", "0"], ["--run-at", "2020-01-01T03:00:00Z"]] {
+        let args = [&["enqueue"], &now[..], &["--cwd", "/gone", "--", "make"]].concat();
+        home.run(args).fails(2).says("`/gone` does not exist");
+    }
+    let lines = "{\"command\":\"true\",\"cwd\":\"/gone\",\"delay\":\"1h\"}\n".repeat(3);
+    let ran = home.call(["enqueue", "-"]).with_stdin(lines).run().ok().says(hint);
+    assert_eq!(ran.stderr.matches("/gone").count(), 1, "one hint is enough: {ran}");
 }
 
 #[test]

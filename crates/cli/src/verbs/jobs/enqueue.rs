@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::flags::caller::CallerFlags;
 use crate::flags::each::{EachFlags, EachSource};
 use crate::flags::job::JobFlags;
+use crate::render::text::printable;
 use crate::verbs::jobs::autostart::autostart;
 use crate::verbs::jobs::ignored_input;
 use crate::verbs::jobs::start_hints::hint_not_starting;
@@ -143,6 +144,12 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     }
     if !reads_stdin {
         ignored_input::warn(context)?;
+    }
+    if let Some(missing) = enqueuer.missing_cwd() {
+        context.hint(&format!(
+            "{}; the job fails if it is still missing then",
+            printable(&missing.to_string())
+        ))?;
     }
     start.map_or(Ok(()), |start| start.confirm(context))?;
     if !enqueuer.settings().autostart || autostart(context, store, &queues)? {
