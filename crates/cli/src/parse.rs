@@ -9,6 +9,7 @@ pub(crate) mod command_words;
 mod suggest;
 
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
@@ -34,12 +35,12 @@ pub(super) struct CommandLine {
 pub(super) fn parse(words: &[OsString]) -> Result<CommandLine, clap::Error> {
     let root = Cli::command();
     let words = &aliases::expand(&root, words);
-    if place_of_verb(&root, words).is_none()
-        && let Ok(line) = parse_one_verb(root.clone(), &[&words[..], &[verbs::NO_VERB.into()]].concat())
-    {
-        return Ok(line);
-    }
-    match parse_one_verb(root, words) {
+    let parsed = if place_of_verb(&root, words).is_none() {
+        parse_one_verb(root, &[&words[..], &[verbs::NO_VERB.into()]].concat())
+    } else {
+        parse_one_verb(root, words)
+    };
+    match parsed {
         Ok(line) => Ok(line),
         // The version does not depend on the verbs.
         Err(error) if error.kind() == ErrorKind::DisplayVersion => Err(error),
@@ -67,7 +68,9 @@ fn parse_by(command: Command, words: &[OsString]) -> Result<CommandLine, clap::E
         return Err(clap::Error::new(ErrorKind::UnknownArgument));
     }
     let words = command_words::mark(&command, words);
-    let mut matches = command.try_get_matches_from(words.iter())?;
+    // Freeing a description takes as long as making it, and the process ends soon.
+    let mut command = ManuallyDrop::new(command);
+    let mut matches = command.try_get_matches_from_mut(words.iter())?;
     let Cli { global } = Cli::from_arg_matches_mut(&mut matches)?;
     let (name, arguments) = matches.remove_subcommand().expect("the parser requires a verb");
     let verb = verbs::find(&name).expect("the parser accepts the names in the table only");

@@ -60,7 +60,7 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     }
     let mut problems: Vec<Problem> = store.is_read_only().then(Problem::read_only).into_iter().collect();
     problems.extend(queues.iter().filter_map(paused));
-    problems.extend(paused_jobs(store, clock)?);
+    problems.extend(paused_jobs(store, &jobs, clock)?);
     problems.extend(unserved_jobs(store, &jobs, &queues, &workers)?);
     problems.extend(schedule_problems(&recent, &workers));
     let writer = store.writer().filter(|holder| holder.is_stopped);
@@ -157,8 +157,15 @@ fn paused(queue: &Queue) -> Option<Problem> {
     Some(Problem::queue_paused(&queue.name, &pause.by, reason, waiting))
 }
 
-/// Each of a few paused jobs, or the number of many.
-fn paused_jobs(store: &dyn Store, clock: &Clock) -> Result<Vec<Problem>, OpError> {
+/// Each of a few paused jobs, or the number of many. Only a job in state processing can be paused.
+fn paused_jobs(
+    store: &dyn Store,
+    jobs: &BTreeMap<StateName, u64>,
+    clock: &Clock,
+) -> Result<Vec<Problem>, OpError> {
+    if jobs.get(&StateName::Processing) == Some(&0) {
+        return Ok(Vec::new());
+    }
     let paused = JobFilter::in_phase(Phase::Paused);
     let found = store.list(&paused, &Page { limit: MAX_RUNNING_LISTED, after: None })?;
     if found.len() > MAX_RUNNING_NAMED {

@@ -3,8 +3,11 @@
 //! Written here because a hundred lines suffice for colour and for fitting into the terminal, while a crate would pull in
 //! a terminal library.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::iter::repeat_n;
 
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -34,6 +37,8 @@ pub(crate) struct Table {
 #[derive(Debug)]
 pub(crate) struct Cell {
     text: String,
+    /// Columns that the text takes.
+    width: usize,
     style: Style,
     /// Where text is left out if it does not fit.
     cut: Cut,
@@ -47,12 +52,26 @@ enum Cut {
 
 impl Cell {
     pub(crate) fn styled(text: &str, style: Style) -> Self {
-        Self { text: printable(text).into_owned(), style, cut: Cut::End }
+        let text = printable(text).into_owned();
+        Self { width: text.width(), text, style, cut: Cut::End }
     }
 
     /// Commands and ids often differ at their end only, so a long one loses its middle.
     pub(crate) fn command(text: &str) -> Self {
         Self { cut: Cut::Middle, ..text.into() }
+    }
+
+    /// As much of the text as fits, and the columns that it takes.
+    fn fitted(&self, width: usize) -> (Cow<'_, str>, usize) {
+        if self.width <= width {
+            return (Cow::Borrowed(&self.text), self.width);
+        }
+        let text = match self.cut {
+            Cut::End => truncate(&self.text, width),
+            Cut::Middle => truncate_middle(&self.text, width),
+        };
+        let taken = text.width();
+        (Cow::Owned(text), taken)
     }
 }
 
@@ -169,7 +188,7 @@ impl Table {
 
     fn measured(&self) -> Vec<Column> {
         let measure = |(at, (name, align)): (usize, &(String, Align))| {
-            let widths = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.text.width());
+            let widths = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.width);
             let content = widths.max().unwrap_or(0);
             let is_whole = self.whole.contains(&at);
             Column { head: name.width(), content, is_text: *align == Align::Left, is_whole }
@@ -188,21 +207,30 @@ impl Table {
             let (_, align) = &self.columns[at];
             width.map(|width| (at, cell, *align, width))
         });
+        let mut line = String::new();
         for (nth, (at, cell, align, width)) in shown.enumerate() {
-            let text = match cell.cut {
-                Cut::End => truncate(&cell.text, width),
-                Cut::Middle => truncate_middle(&cell.text, width),
+            let (text, taken) = cell.fitted(width);
+            let padding = width.saturating_sub(taken);
+            let (before, after) = match align {
+                Align::Right => (padding, 0),
+                Align::Left if at == last => (0, 0),
+                Align::Left => (0, padding),
             };
-            let style = cell.style;
-            let padding = " ".repeat(width.saturating_sub(text.width()));
-            let gap = if nth == 0 { "" } else { &" ".repeat(GAP) };
-            match align {
-                Align::Right => write!(out, "{gap}{padding}{style}{text}{style:#}")?,
-                Align::Left if at == last => write!(out, "{gap}{style}{text}{style:#}")?,
-                Align::Left => write!(out, "{gap}{style}{text}{style:#}{padding}")?,
-            }
+            line.extend(repeat_n(' ', before + if nth == 0 { 0 } else { GAP }));
+            push_styled(&mut line, &text, cell.style);
+            line.extend(repeat_n(' ', after));
         }
-        writeln!(out)
+        line.push('\n');
+        out.write_all(line.as_bytes())
+    }
+}
+
+fn push_styled(line: &mut String, text: &str, style: Style) {
+    if style.is_plain() {
+        line.push_str(text);
+    } else {
+        // Writing to a string does not fail.
+        let _ = write!(line, "{style}{text}{style:#}");
     }
 }
 
