@@ -117,7 +117,8 @@ fn cancel_asks_and_then_cancels_the_unfinished_jobs() {
     home.run(["batch", "cancel", "nightly", "--dry-run"]).ok().shows("Would cancel 2 jobs: 2 pending");
     let worker = TestWorker::new(&home, "w1");
     worker.claim_job("outside");
-    home.run(["batch", "cancel", "nightly", "--yes"]).ok().prints("2\n");
+    home.run(["batch", "cancel", "nightly", "--signal", "nope"]).fails(2).says("nope");
+    home.run(["batch", "cancel", "nightly", "--signal", "int", "--yes"]).ok().prints("2\n");
     home.run(["batch", "cancel", "nightly", "--yes"]).ok().prints("0\n").says("no jobs matched");
     assert_eq!(home.state_of("outside"), "processing");
     home.run(["batch", "wait", "nightly"]).fails(1);

@@ -49,6 +49,9 @@ fn every_view_says_that_a_job_is_paused() {
     let status = home.run(["status", "--json"]).ok().json();
     let problems = status["problems"].as_array().expect("a list").iter();
     assert_eq!(problems.filter(|problem| problem["problem"] == "job_paused").count(), 1);
+    // The worker stops the processes, a moment later.
+    let seen = on_terminal(home.call(["pause", "a"]).into_command(), 80, "");
+    assert!(seen.screen.contains("Job a is being paused by its worker"), "{}", seen.screen);
     let seen = on_terminal(home.call(["resume", "a"]).into_command(), 80, "");
     assert!(seen.screen.contains("Job a resumed"), "{}", seen.screen);
 }

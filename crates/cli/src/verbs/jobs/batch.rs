@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::Selection;
 use crate::flags::whole_number::whole_number;
-use crate::verbs::manage::cancel::CANCEL;
+use crate::verbs::manage::cancel::SignalArg;
 use crate::verbs::manage::change::{ChangeArgs, change, code_of};
 use domain::values::name::BatchName;
 use ops::jobs::batch::find;
@@ -52,11 +52,14 @@ enum BatchVerb {
     /// Cancel all unfinished jobs of a batch
     #[command(after_help = "Examples:
   queuectl batch cancel nightly --dry-run
-  queuectl batch cancel nightly --yes")]
+  queuectl batch cancel nightly --yes
+  queuectl batch cancel nightly --signal KILL --yes")]
     Cancel {
         /// The batch's name
         #[arg(value_name = "NAME")]
         name: BatchName,
+        #[command(flatten)]
+        signal: SignalArg,
         #[command(flatten)]
         change: ChangeArgs,
     },
@@ -71,10 +74,10 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
             hint_unsuccessful(context, &batch)?;
         }
         BatchVerb::Wait(args) => return wait::run(&args, context),
-        BatchVerb::Cancel { name, change: args } => {
+        BatchVerb::Cancel { name, signal, change: args } => {
             find(context.store()?, &name)?;
             let filter = JobFilter { batch: Some(name), ..JobFilter::default() };
-            return change(context, Selection::Matching(filter), &args, &CANCEL).map(code_of);
+            return change(context, Selection::Matching(filter), &args, &signal.wording()).map(code_of);
         }
     }
     Ok(ExitCode::SUCCESS)

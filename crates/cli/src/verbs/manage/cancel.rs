@@ -31,23 +31,35 @@ use ops::jobs::change::{ChangedJob, Verb};
   queuectl cancel --queue mail --state ready,scheduled --dry-run
   queuectl cancel --command-like 'convert *' --yes")]
 pub(crate) struct Args {
-    /// Send this signal first instead of SIGTERM: a name with or without SIG, or a number. Repeat the command with KILL if a
-    /// job ignores it
-    #[arg(long, value_name = "SIGNAL", value_parser = Signal::parse_end)]
-    signal: Option<Signal>,
+    #[command(flatten)]
+    signal: SignalArg,
     #[command(flatten)]
     change: ChangeArgs,
     #[command(flatten)]
     selection: SelectionArgs,
 }
 
-pub(crate) const CANCEL: Wording =
+/// How running jobs are ended.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct SignalArg {
+    /// Send this signal first instead of SIGTERM: a name with or without SIG, or a number. Repeat the command with KILL if a
+    /// job ignores it
+    #[arg(long, value_name = "SIGNAL", value_parser = Signal::parse_end)]
+    signal: Option<Signal>,
+}
+
+impl SignalArg {
+    pub(crate) fn wording(self) -> Wording {
+        Wording { verb: Verb::Cancel { signal: self.signal }, ..CANCEL }
+    }
+}
+
+const CANCEL: Wording =
     Wording { verb: Verb::CANCEL, infinitive: "cancel", participle: "cancelled", is_final: false, sentence };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     let which = args.selection.resolve_or(context, || latest_after_asking(args, context))?;
-    let wording = Wording { verb: Verb::Cancel { signal: args.signal }, ..CANCEL };
-    change(context, which, &args.change, &wording).map(code_of)
+    change(context, which, &args.change, &args.signal.wording()).map(code_of)
 }
 
 /// The user did not name the job, so the question does.

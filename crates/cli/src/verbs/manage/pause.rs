@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::flags::selection::{Selection, SelectionArgs};
 use domain::values::name::JobId;
-use ops::jobs::change::{ChangedJob, Verb};
+use ops::jobs::change::Verb;
 use store::Store;
 
 /// Pause running jobs
@@ -15,6 +15,9 @@ use store::Store;
 /// The worker stops the command and every process that it started; `queuectl resume` continues them. A paused job stays
 /// `processing`: it keeps its slot, its lease and its memory, its timeout stands still, and `paused_at` says since when.
 /// Only running jobs can be paused (exit code 4): `queuectl queue pause QUEUE` keeps waiting jobs from starting.
+///
+/// The command returns when the order is stored. A worker on this machine carries it out within 100 ms, another one with
+/// its next heartbeat.
 ///
 /// A worker that has to stop resumes its paused jobs, and waits for them to end. If the worker dies, the job runs again, and
 /// the new attempt is not paused.
@@ -24,7 +27,7 @@ use store::Store;
   queuectl pause --tag nightly
   queuectl list --state paused")]
 pub(crate) struct Args {
-    /// Show which jobs would be paused, and change nothing
+    /// Only show which jobs would be paused
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -36,15 +39,11 @@ const PAUSE: Wording = Wording {
     infinitive: "pause",
     participle: "paused",
     is_final: false,
-    sentence: |changed| sentence(changed, "paused"),
+    sentence: |changed| format!("Job {} is being paused by its worker", changed.job.handle()),
 };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     pause_or_resume(context, &args.selection, args.dry_run, &PAUSE)
-}
-
-pub(super) fn sentence(changed: &ChangedJob, participle: &str) -> String {
-    format!("Job {} {participle}", changed.job.handle())
 }
 
 pub(super) fn pause_or_resume(

@@ -3,7 +3,7 @@
 use sys::program::ExitCode;
 
 use super::change::Wording;
-use super::pause::{pause_or_resume, sentence};
+use super::pause::pause_or_resume;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::selection::SelectionArgs;
@@ -18,7 +18,7 @@ use ops::jobs::change::Verb;
   queuectl resume job1
   queuectl resume --state paused")]
 pub(crate) struct Args {
-    /// Show which jobs would be resumed, and change nothing
+    /// Only show which jobs would be resumed
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -30,7 +30,7 @@ const RESUME: Wording = Wording {
     infinitive: "resume",
     participle: "resumed",
     is_final: false,
-    sentence: |changed| sentence(changed, "resumed"),
+    sentence: |changed| format!("Job {} resumed", changed.job.handle()),
 };
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
