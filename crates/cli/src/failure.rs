@@ -10,6 +10,7 @@ use super::context::{notes, write_json_line};
 use super::render::text::{jobs, printable};
 use domain::hook::{HookError, HookEvent};
 use domain::job::life::StateName;
+use domain::job::template::TemplateError;
 use domain::schedule::ScheduleError;
 use domain::settings::{SettingError, SettingKey};
 use domain::values::name::{JobId, QueueName};
@@ -18,6 +19,7 @@ use ops::OpError;
 use ops::config::how_to_repair;
 use ops::error::{Named, chain, without_os_codes};
 use ops::home::ownership::{advice, advice_for_found, advice_for_making, advice_for_owner, how_to_create};
+use ops::jobs::enqueue::each::EachError;
 use proof::ProofError;
 use store::sqlite::RestoreError;
 use store::transfer::ImportError;
@@ -236,6 +238,7 @@ fn judge(error: &OpError) -> Judgement {
         OpError::OnlySlotTaken { queue, .. } => with_hint(Exit::Conflict, capacity_hint(queue)),
         OpError::Schedule(error) => (Exit::Usage, hint_for_schedule(error)),
         OpError::Hook(error) => (Exit::Usage, hint_for_hook(error)),
+        OpError::Each(error) => (Exit::Usage, hint_for_each(error)),
         OpError::Setting(SettingError::ForeignKey { instead, .. }) => with_hint(Exit::Usage, *instead),
         OpError::Setting(SettingError::UnknownKey { nearest, .. }) => {
             with_hint(Exit::Usage, settings(nearest.as_deref()))
@@ -247,7 +250,6 @@ fn judge(error: &OpError) -> Judgement {
         | OpError::Refused(EnqueueRefusal::Cycle(_) | EnqueueRefusal::TooLate)
         | OpError::BadName { .. }
         | OpError::Setting(_)
-        | OpError::Each(_)
         | OpError::LineTooLong { .. }
         | OpError::DocumentTooLong { .. }
         | OpError::CannotRead { .. }
@@ -422,6 +424,13 @@ fn hint_for_hook(error: &HookError) -> Option<String> {
         return Some(events(nearest.as_deref()));
     }
     (*error == HookError::NoThreshold).then(|| "set it with --above N".to_owned())
+}
+
+pub(super) fn hint_for_each(error: &EachError) -> Option<String> {
+    if let EachError::Template(TemplateError::SameKey { key }) = error {
+        return Some(format!("give each item its own key, as in --unique-key '{key}-{{}}'"));
+    }
+    None
 }
 
 pub(super) fn did_you_mean(nearest: Option<&str>, otherwise: &str) -> String {

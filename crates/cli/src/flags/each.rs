@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::job::JobFlags;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, hint_for_each};
 use domain::text::shell::quote_words;
 use ops::jobs::enqueue::each::{EachCommand, EachSpec, Items};
 
@@ -18,13 +18,13 @@ pub(crate) const HOW_TO_WRITE_EACH: &str =
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct EachFlags {
     /// Make one job per line of this file (- is standard input), or per argument after `:::`, which needs no file; {} in
-    /// the command stands for the line, {.} {/} {//} {/.} for parts of a path, {#} for its number
+    /// the command or in --unique-key stands for the line, {.} {/} {//} {/.} for parts of a path, {#} for its number
     #[arg(long, value_name = "FILE", help_heading = "Many jobs")]
     each: Option<PathBuf>,
     /// With --each: read CSV; {name} or {1} in the command stand for columns
     #[arg(long, requires = "each", help_heading = "Many jobs")]
     csv: bool,
-    /// With --each: show the commands without enqueuing them
+    /// With --each: only show the commands
     #[arg(long, requires = "each", help_heading = "Many jobs")]
     pub(crate) dry_run: bool,
 }
@@ -96,8 +96,11 @@ impl EachFlags {
         if request.id.is_some() {
             return Err(Failure::usage("--id cannot be combined with --each, which makes many jobs"));
         }
-        let each = EachSpec::new(command, items, request);
-        Ok((source, each.map_err(|error| Failure::usage(error.to_string()))?))
+        let each = EachSpec::new(command, items, request).map_err(|error| {
+            let failure = Failure::usage(error.to_string());
+            hint_for_each(&error).into_iter().fold(failure, Failure::with_hint)
+        });
+        Ok((source, each?))
     }
 }
 

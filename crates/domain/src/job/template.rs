@@ -32,6 +32,15 @@ enum Piece {
     Slot(Slot),
 }
 
+impl Piece {
+    fn fill(&self, number: u64, fields: &[&str]) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Slot(slot) => slot.fill(number, fields),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
     #[error("unknown column `{typed}`; {suggestion}")]
@@ -50,6 +59,39 @@ pub enum TemplateError {
     Unquotable { form: String, why: &'static str },
     #[error("the command line needs a {{}} where the value belongs: {why}")]
     NoPlace { why: &'static str },
+    #[error("the unique key `{key}` is the same for every item, so only the first would be enqueued")]
+    SameKey { key: String },
+}
+
+/// A unique key with placeholders: each item has its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyTemplate {
+    pieces: Vec<Piece>,
+}
+
+impl KeyTemplate {
+    /// As [`Template::for_lines`].
+    pub fn for_lines(key: &str) -> Result<Self, TemplateError> {
+        Self::new(key, cut_at_lines(key)?)
+    }
+
+    /// As [`Template::for_columns`].
+    pub fn for_columns(key: &str, columns: &[&str]) -> Result<Self, TemplateError> {
+        Self::new(key, cut_at_columns(key, columns)?)
+    }
+
+    fn new(key: &str, pieces: Vec<Piece>) -> Result<Self, TemplateError> {
+        if has_slot(pieces.iter()) {
+            Ok(Self { pieces })
+        } else {
+            Err(TemplateError::SameKey { key: key.to_owned() })
+        }
+    }
+
+    /// The key for these fields; `number` counts the lines from 1.
+    pub fn fill(&self, number: u64, fields: &[&str]) -> String {
+        self.pieces.iter().map(|piece| piece.fill(number, fields)).collect()
+    }
 }
 
 impl Template {
@@ -82,10 +124,7 @@ impl Template {
 
     /// The command line for these fields; `number` counts the lines from 1.
     pub fn fill(&self, number: u64, fields: &[&str]) -> String {
-        let fill = |piece: &Piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Slot(slot) => slot.fill(number, fields),
-        };
+        let fill = |piece: &Piece| piece.fill(number, fields);
         match &self.command {
             Command::Words(words) => {
                 let words: Vec<String> = words.iter().map(|word| word.iter().map(fill).collect()).collect();

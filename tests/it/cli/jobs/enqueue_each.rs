@@ -221,3 +221,47 @@ fn every_job_runs_with_its_line() {
         home.jobs().iter().rev().map(|job| home.run(["logs", job.id.as_str()]).ok().stdout).collect();
     assert_eq!(printed, ["<a  b>", "<'q'>"]);
 }
+
+fn keys(home: &Home) -> Vec<String> {
+    home.jobs().iter().rev().filter_map(|job| job.unique_key.clone()).collect()
+}
+
+#[test]
+fn each_item_has_its_own_unique_key() {
+    let home = Home::new();
+    let flags = ["--unique-key", "thumb-{/.}", "--", "convert", "{}"];
+    each(&home, "in/a b.png\nin/c.png\n", &flags).ok();
+    each(&home, "in/c.png\nin/d.png\n", &flags).ok();
+    assert_eq!(keys(&home), ["thumb-a b", "thumb-c", "thumb-d"]);
+    let rows = Home::new();
+    each(
+        &rows,
+        "name,city\nAnn,Bonn\nBo,Bonn\n",
+        &["--csv", "--unique-key", "{city}", "--", "mail", "{name}"],
+    )
+    .ok();
+    assert_eq!(commands(&rows), ["mail Ann"]);
+    assert_eq!(keys(&rows), ["Bonn"]);
+    let arguments = Home::new();
+    arguments.run(["enqueue", "--each", "--unique-key", "k{#}", "true", "{}", ":::", "a", "b"]).ok();
+    assert_eq!(keys(&arguments), ["k1", "k2"]);
+}
+
+#[test]
+fn a_unique_key_that_all_items_share_is_refused() {
+    let home = Home::with_queue();
+    let shared = "the unique key `thumb` is the same for every item, so only the first would be enqueued";
+    for args in [
+        ["--unique-key", "thumb", "--", "convert", "{}"].as_slice(),
+        &["--unique-key", "thumb", "-c", "ls {}"],
+    ] {
+        let ran = each(&home, "a\nb\n", args).fails(2).says(shared);
+        ran.says("hint: give each item its own key, as in --unique-key 'thumb-{}'");
+    }
+    each(&home, "name\nAnn\n", &["--csv", "--unique-key", "thumb", "--", "mail", "{name}"])
+        .fails(2)
+        .says(shared);
+    each(&home, "a\n", &["--unique-key", "{1}", "--", "true"]).fails(2).says("unknown placeholder `{1}`");
+    each(&home, &"x".repeat(600), &["--unique-key", "k{}", "--", "true"]).fails(2).says("512");
+    assert!(home.is_empty());
+}

@@ -4,8 +4,8 @@ use std::io::BufRead;
 
 use super::lines::{NumberedRequest, read_line};
 use crate::OpError;
-use domain::job::spec::{JobSpec, check_command};
-use domain::job::template::{Template, TemplateError};
+use domain::job::spec::{JobSpec, check_command, check_unique_key};
+use domain::job::template::{KeyTemplate, Template, TemplateError};
 
 /// How an item becomes a job.
 #[derive(Clone, Debug)]
@@ -15,7 +15,14 @@ pub struct EachSpec {
     /// The fields that all the jobs share.
     pub request: JobSpec,
     /// `None` for CSV, whose columns are not known yet.
-    template: Option<Template>,
+    template: Option<ItemTemplate>,
+}
+
+/// The parts of a job that differ from item to item.
+#[derive(Clone, Debug)]
+struct ItemTemplate {
+    command: Template,
+    unique_key: Option<KeyTemplate>,
 }
 
 /// A command with placeholders.
@@ -57,22 +64,32 @@ impl Items {
 
 impl EachSpec {
     pub fn new(command: EachCommand, items: Items, request: JobSpec) -> Result<Self, EachError> {
+        let for_lines = |command: Template| -> Result<Option<ItemTemplate>, EachError> {
+            let unique_key = request.unique_key.as_deref().map(KeyTemplate::for_lines).transpose()?;
+            Ok(Some(ItemTemplate { command, unique_key }))
+        };
         let template = match (&command, items) {
             (EachCommand::Words(_), Items::Rows) => None,
             (EachCommand::ShellLine(_), Items::Rows) => return Err(EachError::LineForRows),
-            (EachCommand::Words(words), Items::Lines | Items::Arguments) => Some(Template::for_lines(words)?),
+            (EachCommand::Words(words), Items::Lines | Items::Arguments) => {
+                for_lines(Template::for_lines(words)?)?
+            }
             (EachCommand::ShellLine(line), Items::Lines | Items::Arguments) => {
-                Some(Template::for_shell_line(line)?)
+                for_lines(Template::for_shell_line(line)?)?
             }
         };
         Ok(Self { command, items, request, template })
     }
 
-    fn template_for(&self, columns: &[&str]) -> Result<Template, EachError> {
-        match &self.command {
-            EachCommand::Words(words) => Ok(Template::for_columns(words, columns)?),
-            EachCommand::ShellLine(_) => Err(EachError::LineForRows),
-        }
+    fn template_for(&self, columns: &[&str]) -> Result<ItemTemplate, EachError> {
+        let EachCommand::Words(words) = &self.command else {
+            return Err(EachError::LineForRows);
+        };
+        let key = self.request.unique_key.as_deref();
+        Ok(ItemTemplate {
+            command: Template::for_columns(words, columns)?,
+            unique_key: key.map(|key| KeyTemplate::for_columns(key, columns)).transpose()?,
+        })
     }
 }
 
@@ -97,7 +114,7 @@ pub enum EachError {
 pub struct EachCommands<'e> {
     each: &'e EachSpec,
     /// For CSV, `None` until the header has been read.
-    template: Option<Template>,
+    template: Option<ItemTemplate>,
     columns: usize,
     /// How many commands were read.
     count: u64,
@@ -120,31 +137,31 @@ impl<'e> EachCommands<'e> {
                 return Ok(None);
             };
             let text = std::str::from_utf8(buffer).map_err(|_| EachError::NotText)?;
-            if let Some(command) = self.command(self.each.items.strip(text))? {
-                let request = JobSpec { command: Some(check_command(command)?), ..self.each.request.clone() };
+            if let Some(request) = self.request(self.each.items.strip(text))? {
                 return Ok(Some(NumberedRequest { line: number, request }));
             }
         }
     }
 
     /// `None` for the header.
-    fn command(&mut self, text: &str) -> Result<Option<String>, EachError> {
-        if self.each.items != Items::Rows {
-            self.count += 1;
-            return Ok(self.template.as_ref().map(|template| template.fill(self.count, &[text])));
-        }
-        let row = parse_row(text)?;
-        let fields: Vec<&str> = row.iter().collect();
+    fn request(&mut self, text: &str) -> Result<Option<JobSpec>, OpError> {
+        let row = if self.each.items == Items::Rows { Some(parse_row(text)?) } else { None };
+        let fields: Vec<&str> = row.as_ref().map_or_else(|| vec![text], |row| row.iter().collect());
         let Some(template) = &self.template else {
             self.template = Some(self.each.template_for(&fields)?);
             self.columns = fields.len();
             return Ok(None);
         };
         if fields.len() != self.columns {
-            return Err(EachError::Ragged { found: fields.len(), expected: self.columns });
+            return Err(EachError::Ragged { found: fields.len(), expected: self.columns }.into());
         }
         self.count += 1;
-        Ok(Some(template.fill(self.count, &fields)))
+        let command = template.command.fill(self.count, &fields);
+        let unique_key =
+            template.unique_key.as_ref().map(|key| check_unique_key(key.fill(self.count, &fields)));
+        let unique_key = unique_key.transpose()?;
+        let shared = self.each.request.clone();
+        Ok(Some(JobSpec { command: Some(check_command(command)?), unique_key, ..shared }))
     }
 }
 
