@@ -24,7 +24,7 @@ pub(crate) struct EditFlags {
     /// The command, run by `sh -c`
     #[arg(short, long, value_name = "COMMAND")]
     command: Option<String>,
-    /// A name for people; none for no name
+    /// A label for people; none for no label
     #[arg(long, value_name = "NAME|none", value_parser = or_none::<String>)]
     name: Option<Update<String>>,
     /// Priority, higher runs first: a number, or low (-10), normal, high (10), urgent (20)

@@ -26,7 +26,7 @@ pub(crate) struct JobFlags {
     /// The job's id [default: generated]
     #[arg(long, value_name = "ID")]
     id: Option<JobId>,
-    /// A name for people, shown instead of the command where space is short; need not be unique
+    /// A label for people; shown instead of the command where space is short, need not be unique
     // Schedules have a name of their own.
     #[arg(id = "job-name", long = "name", value_name = "NAME")]
     name: Option<String>,

@@ -24,11 +24,11 @@ pub(crate) struct ListFormatArgs {
     /// Print these fields, named as in JSON: id,state,exit_code
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_column)]
     columns: Vec<&'static JobField>,
-    /// Sort by created, updated, priority, run_at, started, finished, attempts, failures, queue, state, id or command;
-    /// prefix with - for descending order
+    /// Sort by this field, in descending order after a -: created, updated, priority, run_at, started, finished, attempts,
+    /// failures, queue, state, id or command
     #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
     pub(crate) sort: Option<Sort>,
-    /// Print a table, a JSON array, JSON lines, CSV with a header, or only ids [default: table]
+    /// Print in this format: table, json (an array), jsonl, csv (with a header) or ids [default: table]
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<Format>,
 }

@@ -49,7 +49,7 @@ pub(crate) struct PageArgs {
     /// Show all jobs, however many there are
     #[arg(long, conflicts_with = "limit")]
     all: bool,
-    /// Start after this job, the last one of the previous page
+    /// Start after this job: the last one of the previous page
     #[arg(long, value_name = "ID")]
     after: Option<String>,
     #[command(flatten)]

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     /// All jobs in this batch
     #[arg(long, value_name = "NAME", conflicts_with = "ids")]
     batch: Option<BatchName>,
-    /// Keep printing new output, through all further attempts, until the jobs have finished
+    /// Keep printing new output; ends when the jobs have finished, after all their attempts
     #[arg(short, long)]
     follow: bool,
     /// Show only the last N lines of what was printed so far

@@ -50,13 +50,13 @@ use store::{EnqueueResult, Store};
   sort data.csv | queuectl enqueue --stdin ./import --table people
   generate-jobs | queuectl enqueue -")]
 pub(crate) struct Args {
-    /// A job as JSON, an array of jobs, or - to read JSON lines from standard input
+    /// Jobs as JSON: an object, an array of objects, or - to read JSON lines from standard input
     #[arg(value_name = "JSON")]
     job: Vec<String>,
     /// The command and its arguments, used exactly as given
     #[arg(last = true, value_name = "WORD")]
     words: Vec<String>,
-    /// A file with one JSON job per line, or with one JSON document; the whole file is checked before any job is stored
+    /// A file with jobs as JSON: one per line, or one document; the whole file is checked before any job is stored
     #[arg(short, long, value_name = "FILE", help_heading = "Many jobs")]
     file: Option<PathBuf>,
     #[command(flatten)]

@@ -37,7 +37,7 @@ const MAX_NAMED_DEPENDENTS: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChangeArgs {
-    /// Show which jobs would be changed, and change nothing
+    /// Only show which jobs would be changed
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Do not ask for confirmation

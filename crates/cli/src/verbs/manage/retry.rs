@@ -46,10 +46,10 @@ const MAX_NAMES: usize = 10;
 pub(crate) struct Args {
     #[command(flatten)]
     change: ChangeArgs,
-    /// Change the jobs before retrying them, with the flags below or in an editor
+    /// Change the jobs first: with the flags below, or in an editor
     #[arg(long)]
     edit: bool,
-    /// Also retry the jobs that were cancelled because these failed, in their order
+    /// Also retry dependents: the jobs that were cancelled because these failed, in their order
     #[arg(long, conflicts_with = "edit")]
     with_dependents: bool,
     #[command(flatten)]

@@ -25,8 +25,8 @@ use sys::process::user;
   queuectl doctor --repair --yes
   queuectl doctor --json | jq '.findings[] | select(.level != \"ok\")'")]
 pub(crate) struct Args {
-    /// Also check every index, and that counters, waiting lists, dependencies, keys and tags agree with the jobs; takes
-    /// longer
+    /// Check everything, which takes longer: every index, and that counters, waiting lists, dependencies, keys and tags agree
+    /// with the jobs
     #[arg(long)]
     full: bool,
     /// Rebuild derived data that disagrees with the jobs

@@ -67,7 +67,7 @@ pub(super) struct SweepFlags {
     /// With --each: cancel the other jobs when one fails
     #[arg(long, requires = "each", help_heading = "Many jobs")]
     halt_on_failure: bool,
-    /// With --each: the name of the batch, which must be new [default: generated]
+    /// With --each: a name for the batch; it must be new [default: generated]
     #[arg(long, value_name = "NAME", requires = "each", help_heading = "Many jobs")]
     batch: Option<BatchName>,
 }

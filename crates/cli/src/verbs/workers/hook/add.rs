@@ -41,7 +41,7 @@ pub(super) struct Args {
     /// can be repeated
     #[arg(long, value_name = "EVENT", required = true)]
     on: Vec<String>,
-    /// For dlq-above: notify when there are more dead jobs than this
+    /// For dlq-above: notify above this many dead jobs
     #[arg(long, value_name = "N")]
     above: Option<u64>,
     /// Only for jobs in this queue

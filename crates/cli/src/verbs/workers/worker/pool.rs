@@ -21,7 +21,7 @@ pub(crate) struct PoolFlags {
     /// Number of workers
     #[arg(short, visible_short_alias = 'n', long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = whole_number::<u32>(1..=MAX_WORKERS))]
     pub(crate) count: u32,
-    /// Number of jobs that each worker runs at once, or auto for the number of cores [default: the setting concurrency]
+    /// Jobs that each worker runs at once; auto is the number of cores [default: the setting concurrency]
     #[arg(short = 'j', long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) concurrency: Option<Concurrency>,
     /// Queues to serve, in strict order: a queue is served only if earlier ones have no ready job [default: all]
