@@ -5,7 +5,7 @@ pub(crate) mod new_job;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use domain::job::life::StateName;
@@ -58,11 +58,17 @@ pub const START_MILLIS: i64 = 1_800_000_000_000;
 pub struct TestClock {
     wall: AtomicI64,
     awake: AtomicI64,
+    /// How long a reader of the clock is kept waiting after it has read the wall clock, in milliseconds.
+    stall: AtomicU64,
 }
 
 impl Default for TestClock {
     fn default() -> Self {
-        Self { wall: AtomicI64::new(START_MILLIS), awake: AtomicI64::new(5_000_000) }
+        Self {
+            wall: AtomicI64::new(START_MILLIS),
+            awake: AtomicI64::new(5_000_000),
+            stall: AtomicU64::new(0),
+        }
     }
 }
 
@@ -72,6 +78,12 @@ impl TestClock {
         let millis = i64::try_from(by.as_millis()).expect("the duration fits into milliseconds");
         self.wall.fetch_add(millis, Ordering::SeqCst);
         self.awake.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    /// Makes real time pass within each transaction, as on a busy machine.
+    pub fn stall(&self, by: Duration) {
+        let millis = u64::try_from(by.as_millis()).expect("the duration fits into milliseconds");
+        self.stall.store(millis, Ordering::SeqCst);
     }
 
     /// Sets the wall clock forwards or backwards.
@@ -86,6 +98,7 @@ impl Clock for TestClock {
     }
 
     fn awake_millis(&self) -> i64 {
+        std::thread::sleep(Duration::from_millis(self.stall.load(Ordering::SeqCst)));
         self.awake.load(Ordering::SeqCst)
     }
 }

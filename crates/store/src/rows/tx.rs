@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use super::jobs::dependencies;
 use super::jobs::environments::CachedEnvironment;
@@ -41,6 +42,8 @@ pub struct Tx<'c> {
     pub(crate) last_worker: RefCell<Option<(WorkerId, WorkerSeq)>>,
     /// The same for the boot of a worker.
     pub(crate) last_boot_id: RefCell<Option<(WorkerSeq, String)>>,
+    /// The latest moment that is surely not after `now`: events that this process saw are dated by it.
+    pub(crate) began: Instant,
     pub(crate) now: Timestamp,
     /// The same time on the lease clock, in milliseconds.
     lease_now: i64,
@@ -87,6 +90,7 @@ impl<'c> Tx<'c> {
     pub(crate) fn new(
         sql: &'c dyn Sql,
         last_environment: &'c RefCell<Option<CachedEnvironment>>,
+        began: Instant,
         now: Timestamp,
         lease_now: i64,
     ) -> Self {
@@ -96,6 +100,7 @@ impl<'c> Tx<'c> {
             checked_environment: Cell::default(),
             last_worker: RefCell::default(),
             last_boot_id: RefCell::default(),
+            began,
             now,
             lease_now,
             settings: OnceCell::new(),

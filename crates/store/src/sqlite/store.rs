@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::backup;
 use super::backup::{Backup, Progress};
@@ -67,8 +67,9 @@ impl SqliteStore {
     }
 
     fn tx<'c>(&self, opened: &'c OpenDatabase) -> Tx<'c> {
+        let began = Instant::now();
         let now = Timestamp::from_millis(self.clock.wall_millis());
-        Tx::new(&opened.connection, &opened.last_environment, now, self.clock.awake_millis())
+        Tx::new(&opened.connection, &opened.last_environment, began, now, self.clock.awake_millis())
     }
 
     /// The transaction itself, inside the gate. `None` if it was rolled back.

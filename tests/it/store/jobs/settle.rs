@@ -16,6 +16,7 @@ use crate::store::fixture::{FAILURE, Fixture, every_store, settlement};
 every_store!(
     every_outcome_leads_to_its_state_and_its_attempt_row,
     the_times_of_an_attempt_are_those_of_the_worker_not_of_the_commits,
+    an_attempt_does_not_end_earlier_because_the_store_is_slow,
     usage_and_output_of_an_attempt_are_stored,
     a_success_clears_the_error,
     the_running_attempt_is_in_the_history,
@@ -115,6 +116,21 @@ fn the_times_of_an_attempt_are_those_of_the_worker_not_of_the_commits(fixture: &
     let record = fixture.record("b");
     let ending = record.history[0].ending.as_ref().expect("the attempt ended");
     assert_eq!((record.history[0].started_at, ending.finished_at), (claimed_at, claimed_at));
+}
+
+/// The store may date a transaction and record the end a while later. A retry counts from the end.
+fn an_attempt_does_not_end_earlier_because_the_store_is_slow(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    let lease = fixture.lease(&worker);
+    fixture.pass_millis(60_000);
+    fixture.clock.stall(Duration::from_secs(2));
+    // The worker saw the end when the transaction had begun at the latest.
+    let ended = Some(Instant::now() + Duration::from_secs(1));
+    fixture.exchange(&worker, &[Settlement { ended, ..settlement(&lease, FAILURE) }], 0);
+    fixture.clock.stall(Duration::ZERO);
+    let ending = fixture.record("a").history[0].ending.clone().expect("it has ended");
+    assert_eq!(ending.finished_at, fixture.now());
 }
 
 fn usage_and_output_of_an_attempt_are_stored(fixture: &Fixture) {

@@ -62,7 +62,9 @@ pub(crate) fn record(
     };
     let policy = policy(tx, job, settlement.outcome)?;
     let claimed_at = job.latest.started_at.unwrap_or(tx.now);
-    let ended_ago = settlement.ended.map(|ended| ended.elapsed());
+    // Counted to the time of the transaction, not to this moment: an attempt must not end before it has ended, or its
+    // retry would start too early.
+    let ended_ago = settlement.ended.map(|ended| tx.began.saturating_duration_since(ended));
     let times = AttemptTimes::of(claimed_at, settlement.duration, ended_ago, tx.now);
     let Ok(transition) = transition(&job.life, event, &policy, times.finished_at) else {
         return Ok(None);
