@@ -65,7 +65,7 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     problems.extend(schedule_problems(&recent, &workers));
     let writer = store.writer().filter(|holder| holder.is_stopped);
     problems.extend(writer.map(|holder| Problem::stopped_writer(holder.pid, &holder.name)));
-    problems.extend(draining(store, &workers, &jobs, &recent)?);
+    problems.extend(draining(store, &workers, &jobs)?);
     problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
     problems.extend(shared_home(&workers));
     problems.extend(store.unkillable()?.iter().filter(|found| found.is_alive()).map(unkillable));
@@ -121,18 +121,17 @@ fn draining(
     store: &dyn Store,
     workers: &[Worker],
     jobs: &BTreeMap<StateName, u64>,
-    recent: &RecentProblems,
 ) -> Result<Option<Problem>, OpError> {
     let is_one = |worker: &&Worker| worker.state == WorkerState::Draining && worker.running > 0;
     let draining: Vec<&Worker> = workers.iter().filter(is_one).collect();
     let Some(first) = draining.first() else {
         return Ok(None);
     };
-    let is_for_it = |stop: &&LastStop| {
+    let is_for_it = |stop: &LastStop| {
         stop.at >= first.started_at
             && stop.home_id.as_ref().is_none_or(|home_id| *home_id == first.origin.key.home_id)
     };
-    let stop = recent.last_stop.as_ref().filter(is_for_it);
+    let stop = store.last_stop()?.filter(is_for_it);
     let processing = JobFilter::in_phase(Phase::State(StateName::Processing));
     let mut running = store.list(&processing, &Page { limit: MAX_RUNNING_LISTED, after: None })?;
     running.retain(|job| {
@@ -141,7 +140,7 @@ fn draining(
     running.reverse();
     let named: Vec<String> = running.iter().take(MAX_RUNNING_NAMED).map(Job::handle).collect();
     let running = draining.iter().map(|worker| u64::from(worker.running)).sum();
-    let (count, by) = (draining.len() as u64, stop.map(|stop| stop.by.as_str()));
+    let (count, by) = (draining.len() as u64, stop.as_ref().map(|stop| stop.by.as_str()));
     Ok(Some(Problem::draining(count, by, running, &named, waiting(jobs))))
 }
 

@@ -129,6 +129,11 @@ impl dyn Store + '_ {
     pub fn recent_problems(&self, died_since: Timestamp, missed_since: Timestamp) -> Result<RecentProblems> {
         self.view(|tx| recent_problems::recent_problems(tx, died_since, missed_since))
     }
+
+    /// The newest stop order.
+    pub fn last_stop(&self) -> Result<Option<LastStop>> {
+        self.view(recent_problems::last_stop)
+    }
 }
 
 /// The scope of an export.
@@ -262,7 +267,6 @@ pub struct RecentProblems {
     pub active: u64,
     /// All hooks.
     pub hooks: Vec<Hook>,
-    pub last_stop: Option<LastStop>,
 }
 
 /// The newest stop order.

@@ -13,14 +13,18 @@ pub(crate) fn recent_problems(
     died_since: Timestamp,
     missed_since: Timestamp,
 ) -> Result<RecentProblems> {
+    let (deaths, hooks) = (deaths(tx, died_since)?, hooks::list(tx)?);
+    // Compiling statements is most of the work where there are no schedules.
+    if !any_schedule(tx)? {
+        return Ok(RecentProblems { deaths, hooks, ..RecentProblems::default() });
+    }
     Ok(RecentProblems {
-        deaths: deaths(tx, died_since)?,
+        deaths,
         missed: missed(tx, missed_since)?,
         full: full(tx, missed_since)?,
         paused: paused(tx)?,
         active: active(tx)?,
-        hooks: hooks::list(tx)?,
-        last_stop: last_stop(tx)?,
+        hooks,
     })
 }
 
@@ -67,6 +71,11 @@ fn paused(tx: &Tx<'_>) -> Result<Vec<(String, Pause)>> {
     )
 }
 
+fn any_schedule(tx: &Tx<'_>) -> Result<bool> {
+    // Reads one row at most.
+    Ok(tx.value::<i64>("select 1 from schedules limit 1", named! {})?.is_some())
+}
+
 fn active(tx: &Tx<'_>) -> Result<u64> {
     // By index schedules_due.
     let count: Option<u64> = tx
@@ -74,7 +83,7 @@ fn active(tx: &Tx<'_>) -> Result<u64> {
     Ok(count.unwrap_or(0))
 }
 
-fn last_stop(tx: &Tx<'_>) -> Result<Option<LastStop>> {
+pub(crate) fn last_stop(tx: &Tx<'_>) -> Result<Option<LastStop>> {
     // By the primary key.
     tx.first("select at, by, home_id from stops where id = (select max(id) from stops)", named! {}, |row| {
         Ok(read!(row, LastStop { at, by, home_id }))

@@ -53,7 +53,7 @@ fn a_worker_waits_for_locks_no_longer_than_its_lease_allows() {
     }
     let opened = elsewhere.lock();
     let _pass = opened.gate.enter(opened.lock_timeout.get()).expect("it is free");
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     let refused = store.shared().extend(&worker.id, &[]).expect_err("the gate is held");
     assert!(refused.to_string().starts_with("the database was locked for 200ms by process "), "{refused}");
     assert!(began.elapsed().as_millis() >= 200);
