@@ -56,7 +56,8 @@ fn fault_33_leases_survive_jumps_of_the_clock_and_the_queue_keeps_running() {
         wait("the job enqueued after the jump is completed", || {
             crash_home.state(&format!("plain-{at}")) == StateName::Completed
         });
-        assert!(!has_problems(&crash_home), "no worker is silent and no job waits");
+        // On a busy machine a heartbeat may be late.
+        wait("no worker is silent and no job waits", || !has_problems(&crash_home));
         // This sleep is longer than a lease; no worker may lose one in this time.
         std::thread::sleep(Duration::from_millis(1_500));
         assert_eq!(crash_home.processing(), 4, "after a jump by {seconds} s");

@@ -16,8 +16,8 @@ use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{FOLDER, LOCK, Role};
 use sys::poll::Poll;
 
-/// How long to wait for processes of workers that have stopped.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long to wait for processes of workers that have stopped; on a busy machine they may need seconds to end.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
