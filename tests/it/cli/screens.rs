@@ -81,3 +81,35 @@ fn config_list_shows_what_was_changed() {
     assert!(lines[1].contains("  5 (default 3)  "), "{lines:#?}");
     assert_eq!(lines.iter().filter(|line| line.contains("(default ")).count(), 1, "{lines:#?}");
 }
+
+#[test]
+fn config_list_explains_every_setting_in_full() {
+    let home = Home::new();
+    home.run(["config", "set", "-q", "retry_delay", "200ms"]).ok();
+    let lines = screen(&home, 80, &["config", "list"]);
+    assert!(lines.len() > 20 && lines.iter().all(|line| !line.contains('…')), "{lines:#?}");
+}
+
+#[test]
+fn dlq_list_prefers_errors_to_commands() {
+    let home = Home::new();
+    let error = "cannot connect to the database at 10.0.0.7:5432";
+    home.dead_job("a", &format!("exit code 1: {error}"));
+    home.run(["edit", "-q", "a", "--command", &["convert"; 20].join(" ")]).ok();
+    for columns in [100, 120] {
+        let lines = screen(&home, columns, &["dlq", "list"]);
+        assert!(lines[1].ends_with(error) && lines[1].contains("convert"), "{lines:#?}");
+    }
+}
+
+#[test]
+fn graph_shows_the_commands_of_the_jobs() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--", "make", "all"]).ok();
+    home.run(["enqueue", "-q", "--depends-on", "1", "-c", &["install"; 20].join(" ")]).ok();
+    let lines = screen(&home, 80, &["graph", "1"]);
+    assert_eq!(lines[..2], ["1  pending  make all", "needed by"]);
+    assert!(lines[2].starts_with("└── 2  pending  install ") && lines[2].ends_with('…'), "{lines:#?}");
+    assert_eq!(lines[2].chars().count(), 80);
+    home.run(["graph", "1"]).ok().shows("  pending\n").shows_no("make");
+}

@@ -39,7 +39,9 @@ const MIN_HEADING_WIDTH: usize = 4;
 pub(crate) fn fit(columns: &[Column], optional: &[usize], width: usize) -> Vec<Option<usize>> {
     let widths = columns.iter().map(|column| Some(column.natural())).collect();
     let mut fitter = WidthFitter { columns, widths, width };
-    fitter.shrink_last(PREFERRED_LAST_WIDTH);
+    if columns.last().is_some_and(|last| !last.is_whole) {
+        fitter.shrink_last(PREFERRED_LAST_WIDTH);
+    }
     fitter.shrink_texts(PREFERRED_TEXT_WIDTH, |column| !column.is_whole);
     fitter.shrink_last(FAIR_LAST_WIDTH);
     for at in optional {

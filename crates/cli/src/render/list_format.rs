@@ -169,7 +169,7 @@ impl Overview {
         Table::new(&chosen(COLUMNS, self.shown))
             .with_numbers(&["#", "PRIO", "TRIES", "EXIT", "TOOK"])
             .with_optional_columns(optional)
-            .with_whole_columns(&["ID"])
+            .with_whole_columns(&["ID", "ERROR"])
     }
 
     fn row(&self, job: &Job, clock: &Clock) -> Vec<Cell> {

@@ -25,7 +25,7 @@ fn without_ids() -> (Home, Vec<String>) {
 #[test]
 fn a_graph_on_a_terminal_has_numbers() {
     let (home, ids) = without_ids();
-    assert_eq!(see(&home, &["graph", "1"]), "1  pending\nneeded by\n└── 2  pending\n");
+    assert_eq!(see(&home, &["graph", "1"]), "1  pending  sleep 1\nneeded by\n└── 2  pending  echo 2\n");
     let [first, second] = [&ids[0], &ids[1]];
     home.run(["graph", "1"]).ok().prints(&format!("{first}  pending\nneeded by\n└── {second}  pending\n"));
     let nodes = home.run(["graph", "1", "--json"]).ok().json()["nodes"].clone();

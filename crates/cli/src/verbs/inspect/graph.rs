@@ -8,7 +8,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::handle::resolve_id_to_show;
 use crate::flags::whole_number::whole_number;
-use crate::render::text::{jobs, state_style};
+use crate::render::table::truncate;
+use crate::render::text::{jobs, printable, state_style};
 use domain::job::graph::{Branch, Direction, Graph, Node};
 use domain::job::handle::JobHandle;
 use domain::job::life::StateName;
@@ -42,9 +43,9 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let id = resolve_id_to_show(context, &args.id)?;
     let found = context.store()?.graph(&id, args.limit as usize)?;
     let graph = found.ok_or(OpError::NoSuchJob(id))?;
-    let name = if context.stdout_is_terminal { handle } else { id_of };
+    let names = if context.json || args.dot { Vec::new() } else { names(context, &graph)? };
     context.print(&GraphJson::from(&graph), |out| {
-        if args.dot { write_dot(out, &graph) } else { write_trees(out, &graph, name) }
+        if args.dot { write_dot(out, &graph) } else { write_trees(out, &graph, &names, context.width()) }
     })?;
     if graph.is_cut {
         let shown = jobs(graph.nodes.len() as u64);
@@ -53,19 +54,25 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How a tree names a job.
-type Naming = fn(&Node) -> String;
+/// How a tree names a job: before its state, and after it.
+type Name = (String, String);
 
-fn handle(node: &Node) -> String {
-    JobHandle { id: node.id.clone(), number: node.number }.short()
+/// The name of each job. People see its number and its command, programs its id.
+fn names(context: &Context, graph: &Graph) -> Result<Vec<Name>, Failure> {
+    let store = context.store()?;
+    let name = |node: &Node| {
+        if !context.stdout_is_terminal {
+            return Ok((node.id.to_string(), String::new()));
+        }
+        let handle = JobHandle { id: node.id.clone(), number: node.number }.short();
+        let label = store.find(&node.id)?.map(|job| printable(job.label()).into_owned());
+        Ok((handle, label.unwrap_or_default()))
+    };
+    graph.nodes.iter().map(name).collect()
 }
 
-fn id_of(node: &Node) -> String {
-    node.id.to_string()
-}
-
-fn write_trees(out: &mut dyn Write, graph: &Graph, name: Naming) -> io::Result<()> {
-    writeln!(out, "{}", describe(&graph.nodes[0], name))?;
+fn write_trees(out: &mut dyn Write, graph: &Graph, names: &[Name], width: usize) -> io::Result<()> {
+    writeln!(out, "{}", truncate(&describe(&graph.nodes[0], &names[0]), width))?;
     for (direction, heading) in [(Direction::Up, "depends on"), (Direction::Down, "needed by")] {
         let tree = graph.tree(direction);
         if !tree.is_empty() {
@@ -73,18 +80,18 @@ fn write_trees(out: &mut dyn Write, graph: &Graph, name: Naming) -> io::Result<(
             writeln!(out, "{bold}{heading}{bold:#}")?;
         }
         for branch in &tree {
-            writeln!(out, "{}", line(graph, branch, name))?;
+            writeln!(out, "{}", truncate(&line(graph, branch, names), width))?;
         }
     }
     Ok(())
 }
 
 /// One line of the tree.
-fn line(graph: &Graph, branch: &Branch, name: Naming) -> String {
+fn line(graph: &Graph, branch: &Branch, names: &[Name]) -> String {
     let (last, above) = branch.more.split_last().expect("every branch has its own level");
     let mut text: String = above.iter().map(|more| if *more { "│   " } else { "    " }).collect();
     text.push_str(if *last { "├── " } else { "└── " });
-    text.push_str(&describe(&graph.nodes[branch.node], name));
+    text.push_str(&describe(&graph.nodes[branch.node], &names[branch.node]));
     if branch.is_repeated {
         text.push_str(" (*)");
     }
@@ -95,9 +102,10 @@ fn line(graph: &Graph, branch: &Branch, name: Naming) -> String {
 }
 
 /// A job and its state.
-fn describe(node: &Node, name: Naming) -> String {
+fn describe(node: &Node, (name, label): &Name) -> String {
     let style = node.state.map_or_else(|| Style::new().dimmed(), state_style);
-    format!("{}  {style}{}{style:#}", name(node), state_of(node))
+    let gap = if label.is_empty() { "" } else { "  " };
+    format!("{name}  {style}{}{style:#}{gap}{label}", state_of(node))
 }
 
 fn state_of(node: &Node) -> &'static str {
