@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::postgres::ConnectError;
 use domain::values::name::{JobId, WorkerId};
 use domain::values::span::format_span;
 use sys::fs::ownership::OwnershipError;
@@ -29,6 +30,9 @@ pub enum StoreError {
         #[source]
         source: Cause,
     },
+    /// No server of a PostgreSQL store could be used.
+    #[error(transparent)]
+    Unreachable(#[from] Box<ConnectError>),
     #[error("the disk is full")]
     Full,
     /// Something outside the store keeps it from working; `advice` says how to remove it.
