@@ -341,6 +341,12 @@ fn judge_store(error: &StoreError) -> Judgement {
             with_hint(Exit::Unavailable, doctor)
         }
         StoreError::OutcomeUnknown { .. } => with_hint(Exit::Unknown, "repeat the command with the same id"),
+        StoreError::NotPrimary => {
+            with_hint(Exit::Unavailable, "name the primary in the address of the store, or try again later")
+        }
+        StoreError::TooOld { .. } => {
+            with_hint(Exit::Corrupt, "bring it up to date: `queuectl store migrate`")
+        }
         StoreError::TooNew { .. } => {
             with_hint(Exit::Corrupt, "use the queuectl version that last opened this store, or a newer one")
         }

@@ -65,6 +65,11 @@ pub enum StoreError {
     },
     #[error("`{}` {problem}", path.display())]
     NotAStore { path: PathBuf, problem: &'static str },
+    /// The server is a standby, or its transactions are read-only.
+    #[error("the PostgreSQL server is not the primary: nothing can be written there")]
+    NotPrimary,
+    #[error("the store has schema version {found}, older than the {needed} that this queuectl needs")]
+    TooOld { found: i64, needed: i64 },
     #[error("the store has schema version {found}, newer than the {known} that this queuectl knows")]
     TooNew { found: i64, known: i64 },
     #[error("a stored {what} is malformed: {detail}")]
