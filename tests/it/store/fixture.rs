@@ -132,9 +132,14 @@ impl Fixture {
     /// The store in a schema of its own.
     pub fn postgres() -> Self {
         let schema = Schema::new();
-        let clock = Arc::new(TestClock::default());
+        let fixture = Self::postgres_in(&schema, Arc::new(TestClock::default()));
+        Self { _place: Some(Place::Schema(schema)), ..fixture }
+    }
+
+    /// The store in a schema that the caller owns, with a session of its own.
+    pub fn postgres_in(schema: &Schema, clock: Arc<TestClock>) -> Self {
         let store = schema.open(clock.clone()).expect("a store");
-        Self { store: Box::new(store), clock, _place: Some(Place::Schema(schema)) }
+        Self { store: Box::new(store), clock, _place: None }
     }
 
     /// The store in a folder that the caller owns.

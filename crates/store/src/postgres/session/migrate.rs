@@ -90,7 +90,8 @@ impl Session {
         ))?;
         let has_queue = self.batch(&format!(
             "select coalesce((select 'queue' from pg_tables where schemaname = {name} and tablename = 'meta'),
-                             (select 'other' from pg_class where relnamespace = cast({name} as regnamespace) limit 1))",
+                             (select 'other' from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                              where n.nspname = {name} limit 1))",
             name = literal(&self.schema),
         ))?;
         let from = match has_queue.as_deref() {
