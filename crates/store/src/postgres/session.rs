@@ -23,8 +23,9 @@ use crate::{Result, StoreError};
 
 /// How long a caller waits for the answer to one request.
 pub(super) const DEADLINE: Duration = Duration::from_secs(6);
-/// The server gives up before the caller does, so that the caller learns what became of its statement.
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The server gives up this much before the caller does, so that the caller learns what became of its statement.
+const MARGIN: Duration = Duration::from_secs(1);
+const STATEMENT_TIMEOUT: Duration = DEADLINE.saturating_sub(MARGIN);
 /// How long a statement waits for a lock, except for that on the gate.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 /// The server ends a session that has stopped in the middle of a transaction, because others wait for it.
@@ -105,16 +106,18 @@ impl Session {
     /// Runs statements without parameters in one request, and returns the last column of the last row, if there is any.
     pub(super) fn batch(&self, sql: &str) -> Result<Option<String>, Failure> {
         let messages = self.wait(self.client.simple_query(sql))?;
-        let value = |message: &SimpleQueryMessage| match message {
-            SimpleQueryMessage::Row(row) => row.get(row.len().checked_sub(1)?).map(str::to_owned),
-            _ => None,
+        let value = |message: &SimpleQueryMessage| {
+            let SimpleQueryMessage::Row(row) = message else {
+                return None;
+            };
+            row.get(row.len().checked_sub(1)?).map(str::to_owned)
         };
         Ok(messages.iter().filter_map(value).next_back())
     }
 
     /// Begins a transaction on one snapshot, and returns the server's time.
     pub(super) fn begin_read(&self) -> Result<i64, Failure> {
-        let timeout = self.deadline.get().saturating_sub(DEADLINE - STATEMENT_TIMEOUT).as_millis();
+        let timeout = self.deadline.get().saturating_sub(MARGIN).max(MARGIN).as_millis();
         self.begin(&format!(
             "begin isolation level repeatable read read only; set local statement_timeout = {timeout}; {CLOCK}"
         ))

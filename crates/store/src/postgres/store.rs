@@ -122,7 +122,7 @@ impl PostgresStore {
     }
 
     /// Enters the gate, alone. A session that was lost while it was idle is opened again.
-    fn enter<'l>(&self, link: &'l mut Link) -> Result<(&'l Session, i64)> {
+    fn enter(link: &mut Link) -> Result<(&Session, i64)> {
         let (began, patience) = (Instant::now(), link.patience);
         let mut may_reopen = true;
         loop {
@@ -154,7 +154,7 @@ impl PostgresStore {
 
     /// One try of a verb.
     fn commit(&self, opened: &mut Opened, verb: &str, work: &mut WriteWork<'_>) -> Result<Try> {
-        let (session, millis) = self.enter(&mut opened.link)?;
+        let (session, millis) = Self::enter(&mut opened.link)?;
         let transaction = Transaction(session);
         let mut tx = self.tx(session, &opened.last_environment, millis);
         let effects = match work(&mut tx) {
