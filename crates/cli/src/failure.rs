@@ -324,6 +324,8 @@ fn judge_store(error: &StoreError) -> Judgement {
     let doctor = "`queuectl doctor` shows more";
     match error {
         StoreError::NotOwn(refused) => with_hint(Exit::Unavailable, advice(refused)),
+        StoreError::Unreachable(error) if error.is_incompatible() => with_hint(Exit::Corrupt, error.hint()),
+        StoreError::Unreachable(error) => with_hint(Exit::Unavailable, error.hint()),
         StoreError::Obstacle { advice, .. } => with_hint(Exit::Unavailable, *advice),
         StoreError::Full => {
             with_hint(Exit::Unavailable, "free some space on the disk of the home directory, then try again")
@@ -342,6 +344,12 @@ fn judge_store(error: &StoreError) -> Judgement {
             with_hint(Exit::Unavailable, doctor)
         }
         StoreError::OutcomeUnknown { .. } => with_hint(Exit::Unknown, "repeat the command with the same id"),
+        StoreError::NotPrimary => {
+            with_hint(Exit::Unavailable, "name the primary in the address of the store, or try again later")
+        }
+        StoreError::TooOld { .. } => {
+            with_hint(Exit::Corrupt, "bring it up to date: `queuectl store migrate`")
+        }
         StoreError::TooNew { .. } => {
             with_hint(Exit::Corrupt, "use the queuectl version that last opened this store, or a newer one")
         }

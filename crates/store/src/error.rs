@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::postgres::ConnectError;
 use domain::values::name::{JobId, WorkerId};
 use domain::values::span::format_span;
 use sys::fs::ownership::OwnershipError;
@@ -29,6 +30,9 @@ pub enum StoreError {
         #[source]
         source: Cause,
     },
+    /// No server of a PostgreSQL store could be used.
+    #[error(transparent)]
+    Unreachable(#[from] Box<ConnectError>),
     #[error("the disk is full")]
     Full,
     /// Something outside the store keeps it from working; `advice` says how to remove it.
@@ -61,6 +65,11 @@ pub enum StoreError {
     },
     #[error("`{}` {problem}", path.display())]
     NotAStore { path: PathBuf, problem: &'static str },
+    /// The server is a standby, or its transactions are read-only.
+    #[error("the PostgreSQL server is not the primary: nothing can be written there")]
+    NotPrimary,
+    #[error("the store has schema version {found}, older than the {needed} that this queuectl needs")]
+    TooOld { found: i64, needed: i64 },
     #[error("the store has schema version {found}, newer than the {known} that this queuectl knows")]
     TooNew { found: i64, known: i64 },
     #[error("a stored {what} is malformed: {detail}")]

@@ -13,6 +13,7 @@ pub mod exchange;
 pub mod filter;
 pub mod hooks;
 pub mod jobs;
+pub mod postgres;
 pub mod queues;
 pub mod recount;
 pub mod retention;

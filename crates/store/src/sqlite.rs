@@ -1,7 +1,7 @@
 //! The store on one machine: a SQLite file in WAL mode.
 //!
 //! - `session`: opening and checking the files, the gate, migrations, checkpoints, statements.
-//! - `store` implements [`crate::Store`]; `verbs` has what SQLite does in its own way, `crate::rows` everything else.
+//! - `store` implements [`crate::Store`]; `crate::rows` has the verbs.
 //! - `wake`: the FIFOs that wake workers. `backup`: copying and restoring the file.
 //!
 //! **Many processes, one writer.** SQLite's own lock is unfair: some processes starve. Every write therefore first
@@ -13,7 +13,6 @@
 mod backup;
 pub(crate) mod session;
 mod store;
-mod verbs;
 mod wake;
 
 pub use backup::{Backup, IncomingBackup, Progress, RestoreError, RestoreSummary};

@@ -6,7 +6,8 @@ use crate::{Result, Store, StoreError};
 /// Reads on one snapshot. A store may call it again, if what it read was being changed.
 pub type ReadWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<()> + 'w;
 
-/// Writes in one transaction. A store calls it once: an import has read its input by then.
+/// Writes in one transaction. A store calls it again if a concurrent transaction made it fail; nothing of the earlier call
+/// remains then.
 pub type WriteWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<Verdict> + 'w;
 
 /// Whether a transaction takes effect.

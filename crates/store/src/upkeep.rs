@@ -1,6 +1,7 @@
 //! Maintenance: pruning, export and import, edits of single jobs, and the event log.
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -33,14 +34,21 @@ impl dyn Store + '_ {
         })
     }
 
-    /// Imports exported lines, all or nothing. A job whose id is taken is refused, or skipped with `if_absent`.
+    /// Imports exported lines, all or nothing. A job whose id is taken is refused, or skipped with `if_absent`. The lines
+    /// can be read once, so an import that would have to begin again fails.
     pub fn import(
         &self,
         lines: &mut dyn Iterator<Item = Result<Line, ImportError>>,
         if_absent: bool,
         by: &str,
     ) -> Result<ImportSummary, ImportError> {
-        self.transact("import", |tx| transfer::import(tx, lines, if_absent, by))
+        let mut has_begun = false;
+        self.transact("import", |tx| {
+            if mem::replace(&mut has_begun, true) {
+                return Err(StoreError::Changing.into());
+            }
+            transfer::import(tx, lines, if_absent, by)
+        })
     }
 
     /// One step of a retention pass: examines the next rows and deletes the expired ones.

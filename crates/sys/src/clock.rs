@@ -36,6 +36,11 @@ pub fn since_boot() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }
 
+/// Milliseconds since the machine booted, including the time it was suspended.
+pub fn boot_millis() -> i64 {
+    millis(ClockId::Boottime)
+}
+
 /// The unit of the start time in `/proc/PID/stat`.
 const TICKS_PER_SECOND: i64 = 100;
 

@@ -37,8 +37,8 @@ const SORTED: [&str; 3] = [
      machine_id, home_id, pid_namespace, lock_device, lock_inode from workers left join (select worker_seq, count(*) as count, \
      min(lease_until) as until from jobs where state = 'processing' group by worker_seq) held on held.worker_seq = \
      workers.seq where state <> 'stopped' order by seq",
-    "select j.priority, r.due_at, r.seq, r.queue_id from jobs j cross join ready r on r.queue_id = j.queue_id and r.priority = \
-     j.priority and r.due_at = j.due_at and r.seq = j.seq where j.batch_id = ?1 order by j.priority desc, r.due_at, r.seq \
+    "select j.priority, r.due_at, r.seq, r.queue_id from jobs j cross join ready r where r.queue_id = j.queue_id and r.priority = \
+     j.priority and r.due_at = j.due_at and r.seq = j.seq and j.batch_id = ?1 order by j.priority desc, r.due_at, r.seq \
      limit ?2",
 ];
 
@@ -69,7 +69,7 @@ const HOT: [(&str, &str); 43] = [
     ("delete from waiting", "waiting USING PRIMARY KEY (due_at=? AND seq=?)"),
     ("select w.due_at, w.seq, j.queue_id, j.priority", "w USING PRIMARY KEY (due_at<?)"),
     ("select j.priority, w.due_at, w.seq", "w USING PRIMARY KEY (due_at<?)"),
-    ("select r.priority, r.due_at, r.seq from ready r", "r USING PRIMARY KEY (queue_id=? AND priority"),
+    ("select j.priority, r.due_at, r.seq from ready r", "r USING PRIMARY KEY (queue_id=? AND priority"),
     ("update jobs set state", "jobs USING INTEGER PRIMARY KEY (rowid=?)"),
     ("select j.seq from jobs j left join workers w on w.seq = j.worker_seq where j.id = ?1", "(id=?)"),
     (
@@ -195,8 +195,8 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     explain(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// The code for copies of a whole queue, which reads everything, or another file.
-const UNCHECKED: [&str; 4] = ["backup", "record", "recount", "transfer"];
+/// The code for copies of a whole queue, which reads everything, or another file, and that for another database.
+const UNCHECKED: [&str; 5] = ["backup", "postgres", "record", "recount", "transfer"];
 
 /// All statements of the store that read or change rows, each on one line.
 pub(super) fn statements() -> Vec<String> {
@@ -230,10 +230,72 @@ fn statement(literal: &str) -> Option<String> {
     (is_whole && !is_part).then(|| one_line + rest)
 }
 
-/// The string literals of a source file, without those in comments.
+/// The string literals of a source file, without those in comments. Those that `wording!` or `job_query!` puts together are
+/// one, in the words of SQLite; the last part of a `job_query!`, its order, is left out.
 fn literals(source: &str) -> Vec<String> {
     let code: Vec<&str> =
         source.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code)).collect();
     let code = code.join("\n");
-    code.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+    let mut found = Vec::new();
+    let mut statement: Option<Parts> = None;
+    for (at, part) in code.split('"').enumerate() {
+        match &mut statement {
+            Some(parts) if at % 2 == 1 => parts.add(part),
+            None if at % 2 == 1 => found.push(part.to_owned()),
+            Some(_) | None => read_code(part, &mut statement, &mut found),
+        }
+    }
+    found
+}
+
+/// The parts of a statement inside a macro that has not ended yet.
+#[derive(Default)]
+struct Parts {
+    literals: Vec<String>,
+    /// How many parentheses are open.
+    depth: usize,
+    /// The next literal is in the words of another database.
+    is_foreign: bool,
+    has_order: bool,
+}
+
+impl Parts {
+    fn add(&mut self, literal: &str) {
+        if !std::mem::take(&mut self.is_foreign) {
+            self.literals.push(literal.to_owned());
+        }
+    }
+
+    fn joined(mut self) -> String {
+        if self.has_order {
+            self.literals.pop();
+        }
+        self.literals.concat()
+    }
+}
+
+/// Follows the code between two literals: where a statement begins and ends.
+fn read_code(mut code: &str, statement: &mut Option<Parts>, found: &mut Vec<String>) {
+    while !code.is_empty() {
+        let Some(parts) = statement else {
+            let begins =
+                ["wording!(", "job_query!("].into_iter().filter_map(|name| Some((code.find(name)?, name)));
+            let Some((at, name)) = begins.min() else {
+                return;
+            };
+            *statement = Some(Parts { depth: 1, has_order: name == "job_query!(", ..Parts::default() });
+            code = &code[at + name.len()..];
+            continue;
+        };
+        match code.as_bytes()[0] {
+            b'(' => parts.depth += 1,
+            b')' => parts.depth -= 1,
+            b'|' => parts.is_foreign = true,
+            _ => {}
+        }
+        code = code.split_at_checked(1).map_or("", |(_, rest)| rest);
+        if parts.depth == 0 {
+            found.extend(statement.take().map(Parts::joined));
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! A store with a clock that tests control, and shorthands for operations on it.
 
 pub(crate) mod new_job;
+pub(crate) mod schema;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -25,9 +26,10 @@ use sys::host::{HostKey, Origin};
 use tempfile::TempDir;
 
 use super::fixture::new_job::{JobBuilder, job_id, queue_name};
+use super::fixture::schema::Schema;
 
-/// Makes each of these functions a test on each store, with a recount at its end. A second store needs another module
-/// here and another constructor of [`Fixture`].
+/// Makes each of these functions a test on each store, with a recount at its end. Another store needs another module here
+/// and another constructor of [`Fixture`].
 macro_rules! every_store {
     ($($test:ident),+ $(,)?) => {
         mod sqlite {
@@ -37,6 +39,19 @@ macro_rules! every_store {
                 #[test]
                 fn $test() {
                     let fixture = Fixture::sqlite();
+                    super::$test(&fixture);
+                    fixture.recount();
+                }
+            )+
+        }
+
+        mod postgres {
+            use $crate::store::fixture::Fixture;
+
+            $(
+                #[test]
+                fn $test() {
+                    let fixture = Fixture::postgres();
                     super::$test(&fixture);
                     fixture.recount();
                 }
@@ -107,22 +122,44 @@ impl Clock for TestClock {
 pub struct Fixture {
     pub store: Box<dyn Store>,
     pub clock: Arc<TestClock>,
-    /// Deleted with the fixture, unless the caller owns the folder.
-    _home: Option<TempDir>,
+    /// Deleted with the fixture, after the store was closed.
+    _place: Option<Place>,
+}
+
+/// Where a store is.
+#[derive(Debug)]
+enum Place {
+    #[expect(dead_code, reason = "held to be deleted")]
+    Folder(TempDir),
+    #[expect(dead_code, reason = "held to be deleted")]
+    Schema(Schema),
 }
 
 impl Fixture {
     pub fn sqlite() -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
         let fixture = Self::sqlite_in(home.path());
-        Self { _home: Some(home), ..fixture }
+        Self { _place: Some(Place::Folder(home)), ..fixture }
+    }
+
+    /// The store in a schema of its own.
+    pub fn postgres() -> Self {
+        let schema = Schema::new();
+        let fixture = Self::postgres_in(&schema, Arc::new(TestClock::default()));
+        Self { _place: Some(Place::Schema(schema)), ..fixture }
+    }
+
+    /// The store in a schema that the caller owns, with a session of its own.
+    pub fn postgres_in(schema: &Schema, clock: Arc<TestClock>) -> Self {
+        let store = schema.open(clock.clone()).expect("a store");
+        Self { store: Box::new(store), clock, _place: None }
     }
 
     /// The store in a folder that the caller owns.
     pub fn sqlite_in(home: &Path) -> Self {
         let clock = Arc::new(TestClock::default());
         let store = SqliteStore::open(&home.join("queue.db"), clock.clone()).expect("a store");
-        Self { store: Box::new(store), clock, _home: None }
+        Self { store: Box::new(store), clock, _place: None }
     }
 
     // Time

@@ -34,6 +34,14 @@ prop_state_machine! {
     fn sqlite_agrees_with_a_model_in_memory(sequential 10..50 => Machine<OnSqlite>);
 }
 
+prop_state_machine! {
+    // A statement takes longer than on SQLite, where the same code runs.
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn postgres_agrees_with_a_model_in_memory(sequential 10..50 => Machine<OnPostgres>);
+}
+
 /// Creates the store that is compared with the model.
 trait Constructor {
     fn fixture() -> Fixture;
@@ -44,6 +52,14 @@ struct OnSqlite;
 impl Constructor for OnSqlite {
     fn fixture() -> Fixture {
         Fixture::sqlite()
+    }
+}
+
+struct OnPostgres;
+
+impl Constructor for OnPostgres {
+    fn fixture() -> Fixture {
+        Fixture::postgres()
     }
 }
 

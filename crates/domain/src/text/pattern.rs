@@ -1,7 +1,6 @@
 //! Patterns that match commands: `*` stands for any characters, `?` for one character, and a backslash escapes them. A
 //! pattern with neither matches commands that contain it.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// The maximum length of a pattern.
@@ -66,18 +65,27 @@ fn parse_parts(text: &str) -> Vec<Part> {
     parts
 }
 
-/// In the syntax of SQL's `glob`, where a bracket opens a set of characters and a set of one escapes a character.
-impl fmt::Display for CommandPattern {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in &self.parts {
-            match part {
-                Part::AnyMany => out.write_str("*")?,
-                Part::AnyOne => out.write_str("?")?,
-                Part::Character(special @ ('*' | '?' | '[')) => write!(out, "[{special}]")?,
-                Part::Character(plain) => write!(out, "{plain}")?,
-            }
-        }
-        Ok(())
+impl CommandPattern {
+    /// In the syntax of SQLite's `glob`, where a bracket opens a set of characters and a set of one escapes a character.
+    pub fn to_glob(&self) -> String {
+        let text = |part: &Part| match part {
+            Part::AnyMany => "*".to_owned(),
+            Part::AnyOne => "?".to_owned(),
+            Part::Character(special @ ('*' | '?' | '[')) => format!("[{special}]"),
+            Part::Character(plain) => plain.to_string(),
+        };
+        self.parts.iter().map(text).collect()
+    }
+
+    /// In the syntax of PostgreSQL's `like`, where a backslash escapes a character.
+    pub fn to_like(&self) -> String {
+        let text = |part: &Part| match part {
+            Part::AnyMany => "%".to_owned(),
+            Part::AnyOne => "_".to_owned(),
+            Part::Character(special @ ('%' | '_' | '\\')) => format!("\\{special}"),
+            Part::Character(plain) => plain.to_string(),
+        };
+        self.parts.iter().map(text).collect()
     }
 }
 
@@ -86,22 +94,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_translated_to_glob() {
-        for (typed, glob) in [
-            ("make", "*make*"),
-            ("make*", "make*"),
-            ("*.png", "*.png"),
-            ("a?c", "a?c"),
-            ("[a]", "*[[]a]*"),
-            (r"2\*3", "*2[*]3*"),
-            (r"why\?*", "why[?]*"),
-            (r"\\*", r"\*"),
-            (r"\n", r"*\n*"),
-            ("a***b", "a*b"),
-            ("ä", "*ä*"),
+    fn patterns_are_translated_to_glob_and_like() {
+        for (typed, glob, like) in [
+            ("make", "*make*", "%make%"),
+            ("make*", "make*", "make%"),
+            ("*.png", "*.png", "%.png"),
+            ("a?c", "a?c", "a_c"),
+            ("[a]", "*[[]a]*", "%[a]%"),
+            (r"2\*3", "*2[*]3*", "%2*3%"),
+            (r"why\?*", "why[?]*", "why?%"),
+            (r"\\*", r"\*", r"\\%"),
+            (r"\n", r"*\n*", r"%\\n%"),
+            ("a***b", "a*b", "a%b"),
+            ("5%_*", "5%_*", r"5\%\_%"),
+            ("ä", "*ä*", "%ä%"),
         ] {
             let pattern: CommandPattern = typed.parse().expect(typed);
-            assert_eq!(pattern.to_string(), glob, "{typed}");
+            assert_eq!((&*pattern.to_glob(), &*pattern.to_like()), (glob, like), "{typed}");
         }
     }
 

@@ -162,8 +162,11 @@ fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
         }
         StoreError::Changing => RETRY_LATER,
         StoreError::NotOwn(refused) => return Some(advice(refused)),
+        StoreError::Unreachable(error) => return Some(error.hint()),
         StoreError::BadSetting { key, .. } => return Some(how_to_repair(key)),
-        StoreError::OutcomeUnknown { .. }
+        StoreError::NotPrimary
+        | StoreError::TooOld { .. }
+        | StoreError::OutcomeUnknown { .. }
         | StoreError::TooNew { .. }
         | StoreError::NoSuchJob(_)
         | StoreError::NoSuchWorker(_) => return None,

@@ -1,5 +1,6 @@
 //! The access of shared verbs to a database.
 
+use super::dialect::Dialect;
 use super::value::{FromValue, Value};
 use crate::Result;
 
@@ -15,6 +16,8 @@ pub(crate) trait Sql {
 
     /// Runs a statement without a result, and returns the number of rows that it changed.
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize>;
+
+    fn dialect(&self) -> Dialect;
 }
 
 /// The values that a statement binds: see [`params`] and [`named`].

@@ -7,6 +7,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use super::dialect::Dialect;
 use super::jobs::dependencies;
 use super::jobs::environments::CachedEnvironment;
 use super::sql::{Params, Row, Sql};
@@ -34,6 +35,7 @@ const JOB_COST: usize = 4;
 #[expect(missing_debug_implementations, reason = "a database is no data")]
 pub struct Tx<'c> {
     sql: &'c dyn Sql,
+    dialect: Dialect,
     /// The environment that was read last, in this transaction or an earlier one.
     pub(crate) last_environment: &'c RefCell<Option<CachedEnvironment>>,
     /// The row of `last_environment`, if this transaction has found it unchanged.
@@ -96,6 +98,7 @@ impl<'c> Tx<'c> {
     ) -> Self {
         Self {
             sql,
+            dialect: sql.dialect(),
             last_environment,
             checked_environment: Cell::default(),
             last_worker: RefCell::default(),
@@ -126,6 +129,16 @@ impl<'c> Tx<'c> {
         // transaction would cost more.
         self.effects.wakes_workers = self.effects.wakes_workers && workers::any_live(self.sql)?;
         Ok(self.effects)
+    }
+
+    /// For a statement that is also used without a transaction.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn sql(&self) -> &dyn Sql {
+        self.sql
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
     }
 
     /// Runs a statement without a result, and returns the number of rows that it changed.

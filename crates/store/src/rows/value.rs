@@ -21,6 +21,8 @@ pub(crate) enum Value<'a> {
     Real(f64),
     Text(&'a str),
     Blob(&'a [u8]),
+    /// The bytes of a path, which need not be valid text. Only bound: a column yields text or a blob.
+    Path(&'a [u8]),
 }
 
 impl Value<'_> {
@@ -31,6 +33,7 @@ impl Value<'_> {
             Self::Real(_) => "a real number",
             Self::Text(_) => "text",
             Self::Blob(_) => "a blob",
+            Self::Path(_) => "a path",
         }
     }
 
@@ -82,7 +85,9 @@ impl<'r> FromValue<'r> for i64 {
     fn from_value(value: Value<'r>) -> Result<Self> {
         match value {
             Value::Integer(number) => Ok(number),
-            Value::Null | Value::Real(_) | Value::Text(_) | Value::Blob(_) => Err(value.is_not("an integer")),
+            Value::Null | Value::Real(_) | Value::Text(_) | Value::Blob(_) | Value::Path(_) => {
+                Err(value.is_not("an integer"))
+            }
         }
     }
 }
@@ -131,7 +136,7 @@ impl<'r> FromValue<'r> for f64 {
             Value::Real(number) => Ok(number),
             #[expect(clippy::cast_precision_loss, reason = "SQLite stores whole numbers as integers")]
             Value::Integer(number) => Ok(number as Self),
-            Value::Null | Value::Text(_) | Value::Blob(_) => Err(value.is_not("a number")),
+            Value::Null | Value::Text(_) | Value::Blob(_) | Value::Path(_) => Err(value.is_not("a number")),
         }
     }
 }
@@ -152,7 +157,9 @@ impl<'r> FromValue<'r> for &'r str {
     fn from_value(value: Value<'r>) -> Result<Self> {
         match value {
             Value::Text(text) => Ok(text),
-            Value::Null | Value::Integer(_) | Value::Real(_) | Value::Blob(_) => Err(value.is_not("text")),
+            Value::Null | Value::Integer(_) | Value::Real(_) | Value::Blob(_) | Value::Path(_) => {
+                Err(value.is_not("text"))
+            }
         }
     }
 }
@@ -179,7 +186,9 @@ impl<'r> FromValue<'r> for &'r [u8] {
     fn from_value(value: Value<'r>) -> Result<Self> {
         match value {
             Value::Blob(bytes) => Ok(bytes),
-            Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => Err(value.is_not("a blob")),
+            Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) | Value::Path(_) => {
+                Err(value.is_not("a blob"))
+            }
         }
     }
 }
@@ -190,10 +199,9 @@ impl<'r> FromValue<'r> for Vec<u8> {
     }
 }
 
-/// A path need not be valid text.
 impl ToValue for Path {
     fn to_value(&self) -> Value<'_> {
-        Value::Blob(self.as_os_str().as_bytes())
+        Value::Path(self.as_os_str().as_bytes())
     }
 }
 
@@ -201,7 +209,7 @@ impl<'r> FromValue<'r> for PathBuf {
     fn from_value(value: Value<'r>) -> Result<Self> {
         match value {
             Value::Text(text) => Ok(text.into()),
-            Value::Blob(bytes) => Ok(OsStr::from_bytes(bytes).into()),
+            Value::Blob(bytes) | Value::Path(bytes) => Ok(OsStr::from_bytes(bytes).into()),
             Value::Null | Value::Integer(_) | Value::Real(_) => Err(value.is_not("a path")),
         }
     }

@@ -3,9 +3,11 @@
 
 pub(crate) mod cancel;
 pub(crate) mod change;
+pub(crate) mod claim;
 pub(crate) mod edit;
 pub(crate) mod enqueue;
 pub(crate) mod environment_gc;
+pub(crate) mod exchange;
 pub(crate) mod extend;
 pub(crate) mod fire;
 pub(crate) mod free_pages;

@@ -1,12 +1,14 @@
 //! Where jobs wait for their next attempt: `ready` in claim order, `waiting` in the order of due times.
+//!
+//! PostgreSQL compares rows in one direction only, so its `ready` has a `rank`, the negative priority.
 
 use std::time::Duration;
 
 use crate::Result;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::keys::{JobSeq, QueueKey};
-use crate::rows::params;
 use crate::rows::tx::Tx;
+use crate::rows::{params, wording};
 use domain::job::life::WaitIndex;
 use domain::values::timestamp::Timestamp;
 
@@ -33,10 +35,14 @@ pub(crate) fn insert_ready(
     due_at: Timestamp,
     seq: JobSeq,
 ) -> Result<()> {
-    tx.execute(
-        "insert into ready (queue_id, priority, due_at, seq) values (?1, ?2, ?3, ?4)",
-        params![queue_id, priority, due_at, seq],
-    )?;
+    // Nothing ready in a queue is before its floor.
+    let sql = wording!(
+        ("insert into ready (queue_id, priority, due_at, seq) values (?1, ?2, ?3, ?4)"
+            | "with lowered as (update floors set rank = -cast(?2 as bigint), due_at = ?3, seq = ?4
+                            where queue_id = ?1 and (rank, due_at, seq) > (-cast(?2 as bigint), ?3, ?4))
+           insert into ready (queue_id, rank, due_at, seq) values (?1, -cast(?2 as bigint), ?3, ?4)")
+    );
+    tx.execute(sql.of(tx), params![queue_id, priority, due_at, seq])?;
     tx.note_ready();
     Ok(())
 }
@@ -52,10 +58,12 @@ pub(crate) fn insert_waiting(tx: &mut Tx<'_>, due_at: Timestamp, seq: JobSeq) ->
 /// Removes a job from where it waits. A due job may still be in `waiting`.
 pub(crate) fn remove(tx: &Tx<'_>, job: &JobRow) -> Result<()> {
     let due_at = job.life.due_at;
-    let ready = tx.execute(
-        "delete from ready where queue_id = ?1 and priority = ?2 and due_at = ?3 and seq = ?4",
-        params![job.queue_id, job.priority, due_at, job.seq],
-    )?;
+    let sql = wording!(
+        "delete from ready where queue_id = ?1 and ",
+        ("priority = ?2" | "rank = -cast(?2 as bigint)"),
+        " and due_at = ?3 and seq = ?4"
+    );
+    let ready = tx.execute(sql.of(tx), params![job.queue_id, job.priority, due_at, job.seq])?;
     if ready == 0 { remove_waiting(tx, due_at, job.seq) } else { Ok(()) }
 }
 
@@ -90,8 +98,8 @@ struct DueJob {
 fn due_jobs(tx: &Tx<'_>) -> Result<Vec<DueJob>> {
     tx.all(
         "select w.due_at, w.seq, j.queue_id, j.priority
-         from waiting w cross join jobs j on j.seq = w.seq
-         where w.due_at <= ?1
+         from waiting w cross join jobs j
+         where j.seq = w.seq and w.due_at <= ?1
          order by w.due_at, w.seq
          limit ?2",
         params![tx.now, PROMOTED_PER_TRANSACTION],

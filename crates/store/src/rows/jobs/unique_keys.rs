@@ -31,8 +31,8 @@ pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: JobSeq, unique_for: UniqueFor) -
 pub(crate) fn is_held(tx: &Tx<'_>, seq: JobSeq) -> Result<bool> {
     // By the primary keys of both.
     tx.exists(
-        "select 1 from jobs j cross join unique_keys k on k.key = j.unique_key
-         where j.seq = :seq and k.seq = j.seq and (k.held_until is null or k.held_until > :now)",
+        "select 1 from jobs j cross join unique_keys k
+         where j.seq = :seq and k.key = j.unique_key and k.seq = j.seq and (k.held_until is null or k.held_until > :now)",
         named! { seq, now: tx.now },
     )
 }

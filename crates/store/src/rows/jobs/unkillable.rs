@@ -37,8 +37,8 @@ pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<UnkillableProcess>> {
     // A handful at most; each is looked up in `jobs` by number.
     tx.all(
         "select j.id, attempt, pid, start_time, why
-         from unkillable cross join jobs j on j.seq = unkillable.seq
-         where j.attempts = attempt and j.state = 'processing' order by unkillable.seq, pid",
+         from unkillable cross join jobs j
+         where j.seq = unkillable.seq and j.attempts = attempt and j.state = 'processing' order by unkillable.seq, pid",
         params![],
         |row| {
             Ok(UnkillableProcess {

@@ -12,7 +12,7 @@ use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
 use crate::rows::tables::batches;
 use crate::rows::tx::Tx;
 use crate::rows::verbs::retry::DependencySearch;
-use crate::rows::{Params, named};
+use crate::rows::{Params, named, wording};
 use crate::{DerivedData, Result};
 use domain::job::life::State;
 use domain::plan::consequences::End;
@@ -38,10 +38,14 @@ fn repair_one(tx: &mut Tx<'_>, derived: &DerivedData) -> Result<()> {
         DerivedData::MissingKey { seq } => with_job(tx, *seq, take_key),
         DerivedData::Ready { queue_id, priority, due_at, seq } => delete(
             tx,
-            "delete from ready
-             where queue_id = :queue_id and priority = :priority and due_at = :due_at and seq = :seq
+            wording!(
+                "delete from ready where queue_id = :queue_id and ",
+                ("priority = :priority" | "rank = -cast(:priority as bigint)"),
+                " and due_at = :due_at and seq = :seq
                    and not exists (select 1 from jobs where seq = :seq and queue_id = :queue_id
-                                                            and priority = :priority and due_at = :due_at)",
+                                                            and priority = :priority and due_at = :due_at)"
+            )
+            .of(tx),
             named! { queue_id, priority, due_at, seq },
         ),
         DerivedData::Waiting { due_at, seq } => delete(
@@ -119,13 +123,14 @@ fn reinsert(tx: &mut Tx<'_>, job: &JobRow) -> Result<()> {
 
 /// Deletes a link to a job that is removed, or that the child does not depend on.
 fn unlink(tx: &mut Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> Result<()> {
-    let blocks: Option<bool> = tx.value(
+    let sql = wording!(
         "delete from dependencies where parent_seq = :parent_seq and child_seq = :child_seq
-                and not exists (select 1 from jobs p cross join jobs c cross join json_each(c.depends_on) t
-                                where p.seq = :parent_seq and c.seq = :child_seq and t.value = p.id)
-         returning blocks",
-        named! { parent_seq, child_seq },
-    )?;
+                and not exists (select 1 from jobs p cross join jobs c cross join ",
+        ("json_each(c.depends_on) t" | "json_array_elements_text(cast(c.depends_on as json)) t(value)"),
+        " where p.seq = :parent_seq and c.seq = :child_seq and t.value = p.id)
+         returning blocks"
+    );
+    let blocks: Option<bool> = tx.value(sql.of(tx), named! { parent_seq, child_seq })?;
     if blocks != Some(true) {
         return Ok(());
     }
@@ -201,10 +206,12 @@ fn take_key(tx: &mut Tx<'_>, job: &JobRow) -> Result<()> {
 
 /// The tag index has exactly the tags of the job.
 fn repair_tag(tx: &Tx<'_>, tag: &str, seq: JobSeq) -> Result<()> {
-    let has_it = tx.exists(
-        "select 1 from jobs j cross join json_each(j.tags) t where j.seq = :seq and t.value = :tag",
-        named! { seq, tag },
-    )?;
+    let sql = wording!(
+        "select 1 from jobs j cross join ",
+        ("json_each(j.tags) t" | "json_array_elements_text(cast(j.tags as json)) t(value)"),
+        " where j.seq = :seq and t.value = :tag"
+    );
+    let has_it = tx.exists(sql.of(tx), named! { seq, tag })?;
     let repair = if has_it {
         "insert into job_tags (tag, seq) values (:tag, :seq) on conflict (tag, seq) do nothing"
     } else {

@@ -53,7 +53,7 @@ pub(crate) fn is_finished_or_gone(tx: &Tx<'_>, name: &BatchName) -> Result<bool>
 pub(crate) fn count_claimable(tx: &Tx<'_>, batch_id: BatchKey) -> Result<usize> {
     // By the primary key of batch_counters.
     let count: Option<Option<i64>> = tx.value(
-        "select sum(count) from batch_counters
+        "select cast(sum(count) as bigint) from batch_counters
          where batch_id = :batch_id and (state = 'pending' or state = 'failed')",
         named! { batch_id },
     )?;

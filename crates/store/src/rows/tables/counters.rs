@@ -1,4 +1,7 @@
 //! The number of jobs of each queue in each state: changes are summed up and written once per transaction.
+//!
+//! On PostgreSQL several rows have a share of the number each, so that workers do not wait for each other. Every reader
+//! sums them up; the verbs here change the row with the default shard.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +9,7 @@ use super::batches;
 use crate::Result;
 use crate::rows::keys::{BatchKey, QueueKey};
 use crate::rows::tx::Tx;
-use crate::rows::{named, params};
+use crate::rows::{named, params, wording};
 use domain::job::life::StateName;
 
 #[derive(Debug, Default)]
@@ -82,18 +85,19 @@ impl Counters {
 /// The number of jobs in a state before this transaction, in one queue or in all.
 pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<QueueKey>) -> Result<i64> {
     tx.one(
-        "select coalesce(sum(count), 0) as jobs from counters
-         where state = :state and (:queue_id is null or queue_id = :queue_id)",
+        "select cast(coalesce(sum(count), 0) as bigint) as jobs from counters
+         where state = :state and (queue_id = :queue_id or :queue_id is null)",
         named! { state, queue_id },
         |row| row.get("jobs"),
     )
 }
 
 fn add(tx: &Tx<'_>, queue_id: QueueKey, state: StateName, change: i64) -> Result<()> {
-    let updated = tx.execute(
+    let sql = wording!(
         "update counters set count = count + ?3 where queue_id = ?1 and state = ?2",
-        params![queue_id, state, change],
-    )?;
+        ("" | " and shard = 0")
+    );
+    let updated = tx.execute(sql.of(tx), params![queue_id, state, change])?;
     if updated == 0 {
         tx.execute(
             "insert into counters (queue_id, state, count) values (?1, ?2, ?3)",

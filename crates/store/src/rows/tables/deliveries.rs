@@ -48,7 +48,7 @@ pub(crate) fn give_back(tx: &Tx<'_>, worker_seq: WorkerSeq, id: Option<i64>) -> 
     // By index deliveries_sent.
     tx.execute(
         "update deliveries set due_at = case when created_at < :now then created_at else :now end, worker_seq = null
-         where worker_seq = :worker_seq and (:id is null or id = :id)",
+         where worker_seq = :worker_seq and (id = :id or :id is null)",
         named! { worker_seq, now: tx.now, id },
     )?;
     Ok(())
@@ -99,7 +99,7 @@ fn take_one(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64) -> Result<Delivery> {
     tx.one(
         "select d.name, d.payload, h.name as hook, h.event, h.queue, h.threshold, h.command, h.url, h.secret, h.cwd,
                 h.environment_id
-         from deliveries d cross join hooks h on h.id = d.hook_id where d.id = :id",
+         from deliveries d join hooks h on h.id = d.hook_id where d.id = :id",
         named! { id },
         |row| {
             Ok(Delivery {

@@ -76,7 +76,7 @@ pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Hook>> {
         // By index deliveries_by_hook.
         "select event, queue, threshold, command, url, secret, cwd, environment_id, name, created_at, created_by,
                 delivered_at, failing_since, error, gave_up, gave_up_at,
-                (select count(*) from (select 1 from deliveries where hook_id = hooks.id limit :limit)) as pending
+                (select count(*) from (select 1 from deliveries where hook_id = hooks.id limit :limit) d) as pending
          from hooks order by name",
         named! { limit: MAX_PENDING_COUNTED },
         |row| read(tx, row),

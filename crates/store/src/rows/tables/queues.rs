@@ -92,7 +92,7 @@ pub(crate) fn remove(tx: &Tx<'_>, queue: &QueueName, by: &str) -> Result<QueueRe
     let job: Option<i64> = tx.value("select seq from jobs where queue_id = ?1 limit 1", params![id])?;
     if job.is_some() {
         let jobs: u64 = tx.one(
-            "select coalesce(sum(count), 0) as jobs from counters where queue_id = ?1",
+            "select cast(coalesce(sum(count), 0) as bigint) as jobs from counters where queue_id = ?1",
             params![id],
             |row| row.get("jobs"),
         )?;
@@ -149,9 +149,15 @@ pub(crate) fn read_pause(row: &Row<'_>) -> Result<Option<(Timestamp, Pause)>> {
 
 fn counts(tx: &Tx<'_>) -> Result<HashMap<QueueKey, BTreeMap<StateName, u64>>> {
     let mut counts: HashMap<_, BTreeMap<_, _>> = HashMap::new();
-    tx.all("select queue_id, state, count from counters where count > 0", params![], |row| {
-        counts.entry(row.get("queue_id")?).or_default().insert(row.get("state")?, row.get("count")?);
-        Ok(())
-    })?;
+    // In the order of the primary key.
+    tx.all(
+        "select queue_id, state, cast(sum(count) as bigint) as jobs from counters
+         group by queue_id, state having sum(count) > 0",
+        params![],
+        |row| {
+            counts.entry(row.get("queue_id")?).or_default().insert(row.get("state")?, row.get("jobs")?);
+            Ok(())
+        },
+    )?;
     Ok(counts)
 }

@@ -21,13 +21,12 @@ pub(crate) fn register(tx: &Tx<'_>, worker: &NewWorker, folder: &Path) -> Result
         Some(seen) => seen,
         None => stops::newest(tx)?,
     };
-    // A path need not be valid text: the cast stores its bytes unchanged.
     tx.execute(
         "insert into workers (id, host, boot_id, pid, supervisor_pid, queues, concurrency, state, started_at,
                               last_heartbeat, folder, stop_seen, machine_id, home_id, pid_namespace, lock_device,
                               lock_inode)
          values (:id, :host, :boot_id, :pid, :supervisor_pid, :queues, :concurrency, 'running', :now, :now,
-                 cast(:folder as text), :stop_seen, :machine_id, :home_id, :pid_namespace, :lock_device, :lock_inode)",
+                 :folder, :stop_seen, :machine_id, :home_id, :pid_namespace, :lock_device, :lock_inode)",
         named! {
             id: worker.id,
             host: worker.host,

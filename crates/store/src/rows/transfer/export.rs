@@ -26,10 +26,10 @@ pub(crate) fn export(tx: &Tx<'_>, which: &ExportScope<'_>, sink: Sink<'_>) -> Re
         "jobs where seq > 0 and queue_id in (select id from queues) order by seq",
         |line| Line::Job(Box::new(line)),
     )?;
-    let waits = "dependencies cross join jobs p on p.seq = parent_seq cross join jobs c on c.seq = child_seq
-                 where parent_seq > 0 and blocks = 1 order by parent_seq, child_seq";
+    let waits = "dependencies cross join jobs p cross join jobs c
+                 where p.seq = parent_seq and c.seq = child_seq and parent_seq > 0 and blocks = 1 order by parent_seq, child_seq";
     export.each(("jobs", "child_seq"), waits, Line::Dependency)?;
-    let keys = "unique_keys k cross join jobs j on j.seq = k.seq where key > '' order by key";
+    let keys = "unique_keys k cross join jobs j where j.seq = k.seq and key > '' order by key";
     export.each(("jobs", "k.seq"), keys, Line::UniqueKey)?;
     export.each(("jobs", "seq"), "events where id > 0 order by id", Line::Event)?;
     export.each(("", "null"), "hooks where id > 0 order by id", |line| Line::Hook(Box::new(line)))?;

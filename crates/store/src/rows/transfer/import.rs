@@ -20,6 +20,7 @@ use crate::rows::tables::{batches, events, hooks, queues, schedules, settings};
 use crate::rows::tx::Tx;
 use crate::rows::value::{ToValue, Value};
 use crate::rows::verbs::enqueue;
+use crate::rows::verbs::enqueue::NewNumbers;
 use crate::rows::{Params, named};
 use crate::transfer::{
     BatchLine, DeliveryLine, DependencyLine, EventLine, HookLine, ImportError, ImportSummary, JobLine, Line,
@@ -45,7 +46,7 @@ pub(crate) fn import(
 ) -> Result<ImportSummary, ImportError> {
     // Read now, so that imported hooks do not fire for the import itself.
     tx.hooks()?;
-    let mut import = Import { if_absent, next_seq: enqueue::next_seq(tx)?, ..Import::default() };
+    let mut import = Import { if_absent, ..Import::default() };
     for line in lines {
         import.line(tx, line?)?;
     }
@@ -58,7 +59,7 @@ pub(crate) fn import(
 #[derive(Default)]
 struct Import {
     if_absent: bool,
-    next_seq: JobSeq,
+    numbers: NewNumbers,
     /// Row ids by number in the file.
     environments: HashMap<i64, EnvironmentKey>,
     /// The imported ones.
@@ -147,7 +148,7 @@ impl Import {
             job.batch.as_ref().map(|name| parse_name("batch", name)).transpose()?;
         let batch_id = batch.map(|name| batches::id(tx, &name)).transpose()?;
         let schedule_id = job.schedule.as_ref().and_then(|name| self.schedules.get(name)).copied();
-        let seq = self.next_seq;
+        let seq = self.numbers.next(tx)?;
         let owners = [("batch_id", batch_id.to_value()), ("schedule_id", schedule_id.to_value())];
         import_job::settle(&mut job, tx.now).map_err(|why| malformed(format_args!("job `{id}`"), why))?;
         import_job::import(tx, &job, seq, &owners).map_err(invalid(format_args!("job `{id}`")))?;
@@ -158,7 +159,7 @@ impl Import {
         if !job.depends_on.is_empty() {
             self.dependents.push(seq);
         }
-        self.next_seq = seq.next();
+        self.numbers.use_up(tx, seq);
         self.imported.jobs += 1;
         Ok(())
     }

@@ -106,7 +106,8 @@ fn import_attempt(tx: &Tx<'_>, seq: JobSeq, attempt: &AttemptLine) -> Result<()>
     tx.execute(
         "insert into workers (id, host, boot_id, pid, concurrency, state, started_at, last_heartbeat, last_seq)
          values (:worker, :host, '', 0, 1, 'stopped', :started_at, :started_at, :seq)
-         on conflict (id) do update set last_seq = max(last_seq, :seq)",
+         on conflict (id) do update
+         set last_seq = case when workers.last_seq < excluded.last_seq then excluded.last_seq else workers.last_seq end",
         named! { worker, host, started_at, seq },
     )?;
     let worker_seq = workers::seq(tx, &worker)?;

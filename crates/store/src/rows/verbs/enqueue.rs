@@ -9,9 +9,9 @@ use crate::rows::jobs::row;
 use crate::rows::jobs::row::to_json;
 use crate::rows::jobs::{environments, history, ready, unique_keys};
 use crate::rows::keys::{BatchKey, EnvironmentKey, JobSeq, QueueKey};
-use crate::rows::params;
 use crate::rows::tables::{batches, queues};
 use crate::rows::tx::Tx;
+use crate::rows::{params, wording};
 use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, RefusedJob, Result};
 use domain::batch::find_cycle;
 use domain::job::environment::Environment;
@@ -21,7 +21,7 @@ use domain::values::name::{BatchName, JobId, QueueName};
 use domain::values::timestamp::Timestamp;
 
 pub(crate) fn enqueue(tx: &mut Tx<'_>, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError> {
-    let mut call = EnqueueCall::begin(tx)?;
+    let mut call = EnqueueCall::default();
     let mut answers = Vec::with_capacity(jobs.len());
     let mut blocked = Vec::new();
     let mut substitutes = HashMap::new();
@@ -29,7 +29,7 @@ pub(crate) fn enqueue(tx: &mut Tx<'_>, jobs: &[NewJob]) -> Result<Vec<EnqueueRes
         let answer =
             call.enqueue(tx, job)?.map_err(|reason| EnqueueError::Refused(RefusedJob { at, reason }))?;
         match &answer {
-            EnqueueResult::Created(_) if !job.depends_on.is_empty() => blocked.push((at, call.last_seq())),
+            EnqueueResult::Created(_) if !job.depends_on.is_empty() => blocked.push((at, call.last_seq)),
             EnqueueResult::Existing(holder) if *holder != job.id => {
                 substitutes.insert(&job.id, holder.clone());
             }
@@ -115,13 +115,35 @@ pub(crate) fn is_taken(tx: &Tx<'_>, id: &JobId) -> Result<bool> {
     tx.exists("select 1 from jobs where id = ?1", params![id])
 }
 
-/// The number of the next job.
-pub(crate) fn next_seq(tx: &Tx<'_>) -> Result<JobSeq> {
-    let (after_last, next_seq): (JobSeq, Option<JobSeq>) = tx.one(
-        "select coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence)",
-        params![],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
+/// Gives numbers to the new jobs of one call.
+#[derive(Debug, Default)]
+pub(crate) struct NewNumbers {
+    /// The next number, once it is known.
+    next: Option<JobSeq>,
+}
+
+impl NewNumbers {
+    /// The number of the next job. A job that is not stored after all leaves its number to the one after it.
+    pub(crate) fn next(&mut self, tx: &Tx<'_>) -> Result<JobSeq> {
+        match self.next {
+            Some(next) => Ok(next),
+            None => Ok(*self.next.insert(unused_number(tx)?)),
+        }
+    }
+
+    /// A job was stored with this number. On PostgreSQL others enqueue at the same time, so the next is asked for.
+    pub(crate) fn use_up(&mut self, tx: &Tx<'_>, seq: JobSeq) {
+        self.next = tx.dialect().pick(Some(seq.next()), None);
+    }
+}
+
+fn unused_number(tx: &Tx<'_>) -> Result<JobSeq> {
+    let sql = wording!(
+        ("select coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence)"
+            | "select nextval('jobs_seq_seq'), 0")
+    );
+    let (after_last, next_seq): (JobSeq, Option<JobSeq>) =
+        tx.one(sql.of(tx), params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
     next_seq.map(|next| next.max(after_last)).ok_or_else(|| row::malformed("sequence", "it is empty"))
 }
 
@@ -150,8 +172,11 @@ fn link_dependencies(
 }
 
 /// The data that the jobs of one call share.
+#[derive(Default)]
 struct EnqueueCall {
-    next_seq: JobSeq,
+    numbers: NewNumbers,
+    /// The number of the job that was stored last.
+    last_seq: JobSeq,
     queue_ids: HashMap<QueueName, QueueKey>,
     /// The environment of the previous job, and its row id.
     environment: Option<(Arc<Environment>, EnvironmentKey)>,
@@ -160,14 +185,6 @@ struct EnqueueCall {
 }
 
 impl EnqueueCall {
-    fn begin(tx: &Tx<'_>) -> Result<Self> {
-        Ok(Self { next_seq: next_seq(tx)?, queue_ids: HashMap::new(), environment: None, batch: None })
-    }
-
-    fn last_seq(&self) -> JobSeq {
-        self.next_seq.previous()
-    }
-
     /// Stores a job, unless an existing one has its unique key or id.
     fn enqueue(&mut self, tx: &mut Tx<'_>, job: &NewJob) -> Result<Result<EnqueueResult, EnqueueRefusal>> {
         if let Some(key) = &job.unique_key
@@ -179,7 +196,7 @@ impl EnqueueCall {
         let Some(life) = first_life(tx, job) else {
             return Ok(Err(EnqueueRefusal::TooLate));
         };
-        let seq = self.next_seq;
+        let seq = self.numbers.next(tx)?;
         let queue_id = self.queue_id(tx, &job.queue)?;
         let ids = RowIds {
             seq,
@@ -194,7 +211,8 @@ impl EnqueueCall {
                 Err(EnqueueRefusal::IdTaken(job.id.clone()))
             });
         }
-        self.next_seq = seq.next();
+        self.numbers.use_up(tx, seq);
+        self.last_seq = seq;
         if let Some(stdin) = &job.stdin {
             history::add_stdin(tx, seq, stdin)?;
         }

@@ -1,7 +1,7 @@
-//! Returning unused pages of the file to the filesystem, in the words of SQLite: other databases do this themselves.
+//! Returning unused pages of the file to the filesystem, which only SQLite needs: PostgreSQL does this itself.
 
-use crate::rows::named;
 use crate::rows::tx::Tx;
+use crate::rows::{Dialect, named};
 use crate::{Cursor, PruneResult, PruneStep, Result};
 
 /// One page in so many may stay unused: it will be filled again sooner or later.
@@ -12,6 +12,10 @@ const MIN_UNUSED: u64 = 64;
 const PAGES_PER_STEP: u64 = 256;
 
 pub(crate) fn free_pages(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
+    match tx.dialect() {
+        Dialect::Sqlite => {}
+        Dialect::Postgres => return Ok(PruneResult::default()),
+    }
     let count = |pragma| tx.one(pragma, named! {}, |row| row.get::<u64>(0));
     let (unused, pages) = (count("pragma freelist_count")?, count("pragma page_count")?);
     let spare = unused.saturating_sub((pages / PAGES_PER_UNUSED).max(MIN_UNUSED));

@@ -166,9 +166,8 @@ fn stored_outputs(tx: &Tx<'_>, prune: &PruneStep) -> Result<Vec<(JobSeq, u32, Ti
     // By the primary key of outputs.
     tx.all(
         "select o.seq, o.number, j.created_at, a.finished_at
-         from outputs o cross join attempts a on a.seq = o.seq and a.number = o.number
-              cross join jobs j on j.seq = o.seq
-         where (o.seq, o.number) > (:seq, :number) order by o.seq, o.number limit :limit",
+         from outputs o cross join attempts a cross join jobs j
+         where a.seq = o.seq and a.number = o.number and j.seq = o.seq and (o.seq, o.number) > (:seq, :number) order by o.seq, o.number limit :limit",
         named! { seq, number, limit: prune.limit },
         |row| Ok((row.get("seq")?, row.get("number")?, row.get("created_at")?, row.get("finished_at")?)),
     )

@@ -4,9 +4,9 @@ use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::jobs::{dependencies, ready, unique_keys};
 use crate::rows::keys::JobSeq;
-use crate::rows::named;
 use crate::rows::tables::events;
 use crate::rows::tx::Tx;
+use crate::rows::{Dialect, named};
 use crate::{Change, Conflict, Result};
 use domain::job::life::{StateName, WaitIndex};
 
@@ -43,13 +43,25 @@ pub(crate) fn delete(tx: &mut Tx<'_>, job: &JobRow) -> Result<bool> {
     Ok(true)
 }
 
+/// The number of a removed job is not given again. PostgreSQL gives none twice.
+fn keep_number(tx: &Tx<'_>, seq: JobSeq) -> Result<()> {
+    match tx.dialect() {
+        Dialect::Sqlite => {
+            let next = seq.next();
+            tx.execute("update sequence set next_seq = :next where next_seq < :next", named! { next })
+                .map(drop)
+        }
+        Dialect::Postgres => Ok(()),
+    }
+}
+
 fn delete_rows(tx: &Tx<'_>, seq: JobSeq) -> Result<()> {
     let tags: Option<String> =
         tx.one("select tags from jobs where seq = :seq", named! { seq }, |row| row.get("tags"))?;
     for tag in row::strings(tags.as_deref())? {
         tx.execute("delete from job_tags where tag = :tag and seq = :seq", named! { tag, seq })?;
     }
-    tx.execute("update sequence set next_seq = :next where next_seq < :next", named! { next: seq.next() })?;
+    keep_number(tx, seq)?;
     for statement in [
         // Workers that served only this job appear in no other history.
         "delete from workers

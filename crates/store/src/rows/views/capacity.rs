@@ -32,9 +32,11 @@ pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueCapacity>
 /// The stored counter, and the changes of this transaction.
 fn processing(tx: &Tx<'_>, queue_id: QueueKey) -> Result<i64> {
     let state = StateName::Processing;
-    let stored: Option<i64> =
-        tx.value("select count from counters where queue_id = ?1 and state = ?2", params![queue_id, state])?;
-    Ok(stored.unwrap_or(0) + tx.counters.change(queue_id, state))
+    let stored: Option<Option<i64>> = tx.value(
+        "select cast(sum(count) as bigint) from counters where queue_id = ?1 and state = ?2",
+        params![queue_id, state],
+    )?;
+    Ok(stored.flatten().unwrap_or(0) + tx.counters.change(queue_id, state))
 }
 
 /// Wakes workers for a queue whose concurrency limit was reached, and in which fewer jobs run now.

@@ -10,7 +10,7 @@ use crate::rows::jobs::row::{JobRow, malformed};
 use crate::rows::keys::{JobSeq, QueueKey};
 use crate::rows::tables::{queues, rates};
 use crate::rows::tx::Tx;
-use crate::rows::{named, params};
+use crate::rows::{named, params, wording};
 use domain::explain::{Count, Durations, Facts, QueueFacts, WorkerFacts};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
@@ -59,7 +59,7 @@ pub(crate) fn queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<QueueFacts> {
     let queue = tx.first(
         "select paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
                 rate_refilled_at,
-                (select count from counters where queue_id = queues.id and state = 'processing')
+                (select cast(sum(count) as bigint) from counters where queue_id = queues.id and state = 'processing')
          from queues where id = ?1",
         params![queue_id],
         |row| {
@@ -92,17 +92,19 @@ fn ahead_elsewhere(tx: &Tx<'_>, job: &JobRow) -> Result<Count> {
 
 fn ahead_in(tx: &Tx<'_>, queue_id: QueueKey, job: &JobRow) -> Result<Count> {
     let (priority, limit) = (job.priority, MAX_AHEAD_COUNTED);
-    let more_urgent: Option<u64> = tx.value(
-        "select count(*) from (select 1 from ready
-                               where queue_id = :queue_id and priority > :priority limit :limit) ahead",
-        named! { queue_id, priority, limit },
-    )?;
-    let earlier: Option<u64> = tx.value(
-        "select count(*) from (select 1 from ready
-                               where queue_id = :queue_id and priority = :priority
-                                     and (due_at, seq) < (:due_at, :seq) limit :limit) ahead",
-        named! { queue_id, priority, due_at: job.life.due_at, seq: job.seq, limit },
-    )?;
+    let more_urgent = wording!(
+        "select count(*) from (select 1 from ready where queue_id = :queue_id and ",
+        ("priority > :priority" | "rank < -cast(:priority as bigint)"),
+        " limit :limit) ahead"
+    );
+    let more_urgent: Option<u64> = tx.value(more_urgent.of(tx), named! { queue_id, priority, limit })?;
+    let earlier = wording!(
+        "select count(*) from (select 1 from ready where queue_id = :queue_id and ",
+        ("priority = :priority" | "rank = -cast(:priority as bigint)"),
+        " and (due_at, seq) < (:due_at, :seq) limit :limit) ahead"
+    );
+    let earlier: Option<u64> = tx
+        .value(earlier.of(tx), named! { queue_id, priority, due_at: job.life.due_at, seq: job.seq, limit })?;
     let least = (more_urgent.unwrap_or(0) + earlier.unwrap_or(0)).min(MAX_AHEAD_COUNTED);
     Ok(Count { least, is_exact: least < MAX_AHEAD_COUNTED })
 }
@@ -110,8 +112,8 @@ fn ahead_in(tx: &Tx<'_>, queue_id: QueueKey, job: &JobRow) -> Result<Count> {
 fn durations(tx: &Tx<'_>, queue_id: QueueKey) -> Result<Option<Durations>> {
     // By index jobs_by_queue.
     let measured: Vec<Duration> = tx.values(
-        "select a.duration_ms from jobs j cross join attempts a on a.seq = j.seq and a.number = j.attempts
-         where j.queue_id = :queue_id and j.state = 'completed' order by j.seq desc limit :limit",
+        "select a.duration_ms from jobs j cross join attempts a
+         where a.seq = j.seq and a.number = j.attempts and j.queue_id = :queue_id and j.state = 'completed' order by j.seq desc limit :limit",
         named! { queue_id, limit: ATTEMPTS_MEASURED },
     )?;
     let Ok(count) = u32::try_from(measured.len()) else {

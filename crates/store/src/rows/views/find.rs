@@ -51,8 +51,10 @@ pub(crate) fn ids_with_prefix(tx: &Tx<'_>, prefix: &JobId, limit: usize) -> Resu
 /// The ids among the newest jobs that end with this text, in the order of enqueuing, newest first. No index has the ends of
 /// ids, so the search is bounded.
 pub(crate) fn ids_with_suffix(tx: &Tx<'_>, suffix: &JobId, among: u64, limit: usize) -> Result<Vec<JobId>> {
-    let (length, newest) = (suffix.as_str().len(), enqueue::next_seq(tx)?);
-    let oldest = JobSeq::of_number(newest.number().saturating_sub(among));
+    let newest: Option<Option<JobSeq>> = tx.value("select max(seq) from jobs", named! {})?;
+    let newest = newest.flatten().unwrap_or(JobSeq::BEFORE_FIRST);
+    let (length, oldest) =
+        (suffix.as_str().len(), JobSeq::of_number((newest.number() + 1).saturating_sub(among)));
     tx.values(
         "select id from jobs where seq >= :oldest and substr(id, length(id) - :length + 1) = :suffix
          order by seq desc limit :limit",
@@ -68,7 +70,7 @@ pub(crate) fn latest(tx: &Tx<'_>) -> Result<Option<JobId>> {
 /// The job that was enqueued last among those that run, except for one.
 pub(crate) fn latest_running(tx: &Tx<'_>, except: Option<&JobId>) -> Result<Option<JobId>> {
     tx.value(
-        "select id from jobs where state = 'processing' and id is not :except order by seq desc limit 1",
+        "select id from jobs where state = 'processing' and id is distinct from :except order by seq desc limit 1",
         named! { except },
     )
 }

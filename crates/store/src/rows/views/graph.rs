@@ -96,8 +96,8 @@ fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<FoundNode>> {
 fn children(tx: &Tx<'_>, parent_seq: JobSeq, limit: usize) -> Result<Vec<FoundNode>> {
     // By the primary keys of `dependencies` and `jobs`.
     tx.all(
-        "select j.seq, j.id, j.state from dependencies d cross join jobs j on j.seq = d.child_seq
-         where d.parent_seq = :parent_seq order by d.child_seq limit :limit",
+        "select j.seq, j.id, j.state from dependencies d cross join jobs j
+         where j.seq = d.child_seq and d.parent_seq = :parent_seq order by d.child_seq limit :limit",
         named! { parent_seq, limit },
         read,
     )

@@ -26,9 +26,8 @@ fn any_active(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<boo
     let sql = "select name from queues
                where paused_at is null
                  and (exists (select 1 from ready where queue_id = queues.id)
-                   or exists (select 1 from counters
-                              where queue_id = queues.id and count > 0
-                                and (state = 'processing' or state = 'failed')))";
+                   or (select sum(count) from counters
+                       where queue_id = queues.id and (state = 'processing' or state = 'failed')) > 0)";
     any_queue(tx, sql, named! {}, is_served)
 }
 
@@ -36,8 +35,8 @@ fn any_active(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<boo
 fn any_due(tx: &Tx<'_>, is_served: impl Fn(&QueueName) -> bool) -> Result<bool> {
     // By the primary key of `waiting`.
     let sql = "select q.name
-               from waiting w cross join jobs j on j.seq = w.seq cross join queues q on q.id = j.queue_id
-               where w.due_at <= :now and q.paused_at is null";
+               from waiting w cross join jobs j cross join queues q
+               where j.seq = w.seq and q.id = j.queue_id and w.due_at <= :now and q.paused_at is null";
     any_queue(tx, sql, named! { now: tx.now }, is_served)
 }
 

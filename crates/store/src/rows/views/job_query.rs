@@ -5,11 +5,12 @@
 
 use std::cmp::Reverse;
 
+use crate::rows::dialect::Wording;
 use crate::rows::jobs::ready;
 use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
 use crate::rows::tables::queues;
 use crate::rows::tx::Tx;
-use crate::rows::{Params, Row, named, read};
+use crate::rows::{Params, Row, named, read, wording};
 use crate::{DeadJob, JobRef, Phase, Result};
 use domain::job::life::StateName;
 use domain::values::signal::Signal;
@@ -38,42 +39,34 @@ pub(crate) struct JobQuery<'t> {
 /// A ready job in claim order: by priority from high to low, then due time, then the order of enqueuing.
 type ClaimKey = (Reverse<i32>, Timestamp, JobSeq);
 
-/// The condition on the command, in the words of SQLite: other databases have no `glob`.
-macro_rules! matches_command {
-    () => {
-        "j.command glob :command"
-    };
-}
-
-/// The condition that a running job is paused, in the words of SQLite: see `domain::job::options::AttemptRequests`.
-macro_rules! is_paused {
-    () => {
-        "j.cancel_requested = 0 and json_extract(j.options, '$.requests.attempt') = j.attempts
-                      and json_extract(j.options, '$.requests.paused_at') is not null"
-    };
-}
-
 /// A statement along an index, with all conditions that a filter can have. It takes the parameters of `bindings`.
 macro_rules! job_query {
-    ($along:literal, $order:literal) => {
-        concat!(
+    ($along:tt, $order:tt) => {
+        job_query!($along, "", $order)
+    };
+    ($along:tt, $and:tt, $order:tt) => {
+        wording!(
             $along,
-            " (:state is null or j.state = :state)
-              and (:queue_id is null or j.queue_id = :queue_id)
-              and (:tag is null or exists (select 1 from job_tags t where t.tag = :tag and t.seq = j.seq))
-              and (:batch_id is null or j.batch_id = :batch_id)
-              and (:changed_before is null or j.updated_at < :changed_before)
-              and (:command is null or ",
-            matches_command!(),
-            ")
-              and (:phase is null
-                   or :phase = 'ready' and j.blocked_by = 0 and j.due_at <= :now
+            $and,
+            " (j.state = :state or :state is null)
+              and (j.queue_id = :queue_id or :queue_id is null)
+              and (exists (select 1 from job_tags t where t.tag = :tag and t.seq = j.seq) or :tag is null)
+              and (j.batch_id = :batch_id or :batch_id is null)
+              and (j.updated_at < :changed_before or :changed_before is null)
+              and (",
+            ("j.command glob :command" | "j.command like :command"),
+            " or :command is null)
+              and (:phase = 'ready' and j.blocked_by = 0 and j.due_at <= :now
                       and (select q.paused_at is null from queues q where q.id = j.queue_id)
                    or :phase = 'scheduled' and j.blocked_by = 0 and j.due_at > :now
                    or :phase = 'blocked' and j.blocked_by > 0
-                   or :phase = 'paused' and ",
-            is_paused!(),
-            ")
+                   or :phase = 'paused' and j.cancel_requested = 0 and ",
+            // See `domain::job::options::AttemptRequests`.
+            ("json_extract(j.options, '$.requests.attempt') = j.attempts
+                      and json_extract(j.options, '$.requests.paused_at') is not null"
+                | "cast(cast(j.options as json) #>> '{requests,attempt}' as bigint) = j.attempts
+                      and cast(j.options as json) #>> '{requests,paused_at}' is not null"),
+            " or :phase is null)
               ",
             $order
         )
@@ -97,40 +90,40 @@ macro_rules! bindings {
 }
 
 /// By the primary key.
-const ALL: &str = job_query!(
+const ALL: Wording = job_query!(
     "select j.seq, j.state, j.id from jobs j where j.seq < :below and",
     "order by j.seq desc limit :limit"
 );
 /// By index jobs_by_state.
-const BY_STATE: &str = job_query!(
+const BY_STATE: Wording = job_query!(
     "select j.seq, j.state, j.id from jobs j where j.state = :state and j.seq < :below and",
     "order by j.seq desc limit :limit"
 );
 /// By index jobs_by_queue.
-const BY_QUEUE: &str = job_query!(
+const BY_QUEUE: Wording = job_query!(
     "select j.seq, j.state, j.id from jobs j
      where j.queue_id = :queue_id and j.state = :state and j.seq < :below and",
     "order by j.seq desc limit :limit"
 );
 /// By index jobs_blocked.
-const BLOCKED: &str = job_query!(
+const BLOCKED: Wording = job_query!(
     "select j.seq, j.state, j.id from jobs j where j.blocked_by > 0 and j.seq < :below and",
     "order by j.seq desc limit :limit"
 );
 /// By index jobs_by_batch.
-const BY_BATCH: &str = job_query!(
+const BY_BATCH: Wording = job_query!(
     "select j.seq, j.state, j.id from jobs j where j.batch_id = :batch_id and j.seq < :below and",
     "order by j.seq desc limit :limit"
 );
 /// In the order of the primary key of job_tags.
-const BY_TAG: &str = job_query!(
-    "select j.seq, j.state, j.id from job_tags u cross join jobs j on j.seq = u.seq
-     where u.tag = :tag and u.seq < :below and",
+const BY_TAG: Wording = job_query!(
+    "select j.seq, j.state, j.id from job_tags u cross join jobs j
+     where j.seq = u.seq and u.tag = :tag and u.seq < :below and",
     "order by u.seq desc limit :limit"
 );
 
 /// By index jobs_by_state.
-const DEAD: &str = job_query!(
+const DEAD: Wording = job_query!(
     "select j.seq, j.state, j.id, j.reason, j.exit_code, j.signal, j.error, j.finished_at,
             (select name from queues where id = j.queue_id) as queue
      from jobs j where j.state = 'dead' and j.seq < :below and",
@@ -174,14 +167,18 @@ impl JobQuery<'_> {
             (None, None, _, None) => ALL,
         };
         let phase = phase.map(Phase::name);
-        self.tx.all(along, bindings!(self, state, phase, below: self.below(), limit: self.limit), read_ref)
+        self.tx.all(
+            along.of(self.tx),
+            bindings!(self, state, phase, below: self.below(), limit: self.limit),
+            read_ref,
+        )
     }
 
     /// The dead ones, with what they died of.
     pub(crate) fn dead(&self) -> Result<Vec<DeadJob>> {
         let below = self.below();
         let bindings = bindings!(self, state: ANY, phase: ANY, below, limit: self.limit);
-        self.tx.all(DEAD, bindings, |row| {
+        self.tx.all(DEAD.of(self.tx), bindings, |row| {
             let signal = row.get::<Option<i32>>("signal")?.and_then(Signal::from_number);
             Ok(read!(
                 row,
@@ -199,14 +196,13 @@ impl JobQuery<'_> {
         let (due_at, seq) =
             self.after.as_ref().map_or((self.tx.now, JobSeq::LAST), |after| (after.due_at, after.seq));
         // In the order of the primary key of `waiting`.
-        self.tx.values(
-            job_query!(
-                "select w.seq from waiting w cross join jobs j on j.seq = w.seq
-                 where (w.due_at, w.seq) > (:due_at, :seq) and w.due_at > :now and j.state = 'pending' and",
-                "order by w.due_at, w.seq limit :limit"
-            ),
-            bindings!(self, state: ANY, phase: ANY, due_at, seq, limit: self.limit),
-        )
+        let sql = job_query!(
+            "select w.seq from waiting w cross join jobs j
+             where j.seq = w.seq and (w.due_at, w.seq) > (:due_at, :seq) and w.due_at > :now and j.state = 'pending' and",
+            "order by w.due_at, w.seq limit :limit"
+        );
+        self.tx
+            .values(sql.of(self.tx), bindings!(self, state: ANY, phase: ANY, due_at, seq, limit: self.limit))
     }
 
     /// In claim order: merges the open queues, and the due jobs that are not promoted yet.
@@ -245,9 +241,9 @@ impl JobQuery<'_> {
         // In the order of the primary key of `ready`.
         self.claim_keys(
             job_query!(
-                "select r.priority, r.due_at, r.seq from ready r cross join jobs j on j.seq = r.seq
-                 where r.queue_id = :ready_queue and r.priority = :priority
-                       and (r.due_at, r.seq) > (:due_at, :seq) and",
+                "select j.priority, r.due_at, r.seq from ready r cross join jobs j
+                 where j.seq = r.seq and r.queue_id = :ready_queue and (r.due_at, r.seq) > (:due_at, :seq) and ",
+                ("r.priority = :priority and" | "r.rank = -cast(:priority as bigint) and"),
                 "order by r.due_at, r.seq limit :limit"
             ),
             bindings! {
@@ -261,9 +257,11 @@ impl JobQuery<'_> {
         // In the order of the primary key of `ready`.
         self.claim_keys(
             job_query!(
-                "select r.priority, r.due_at, r.seq from ready r cross join jobs j on j.seq = r.seq
-                 where r.queue_id = :ready_queue and r.priority < :priority and",
-                "order by r.priority desc, r.due_at, r.seq limit :limit"
+                "select j.priority, r.due_at, r.seq from ready r cross join jobs j
+                 where j.seq = r.seq and r.queue_id = :ready_queue and ",
+                ("r.priority < :priority and" | "r.rank > -cast(:priority as bigint) and"),
+                ("order by r.priority desc, r.due_at, r.seq limit :limit"
+                    | "order by r.rank, r.due_at, r.seq limit :limit")
             ),
             bindings!(self, state: ANY, phase: ANY, limit: self.limit, ready_queue: queue_id, priority),
         )
@@ -274,17 +272,18 @@ impl JobQuery<'_> {
         self.claim_keys(
             job_query!(
                 "select j.priority, w.due_at, w.seq
-                 from waiting w cross join jobs j on j.seq = w.seq join queues o on o.id = j.queue_id
-                 where w.due_at <= :now and o.paused_at is null and",
+                 from waiting w cross join jobs j join queues o on o.id = j.queue_id
+                 where j.seq = w.seq and w.due_at <= :now and o.paused_at is null and",
                 ""
             ),
             bindings!(self, state: ANY, phase: ANY),
         )
     }
 
-    fn claim_keys(&self, sql: &str, params: Params<'_>) -> Result<Vec<ClaimKey>> {
-        self.tx
-            .all(sql, params, |row| Ok((Reverse(row.get("priority")?), row.get("due_at")?, row.get("seq")?)))
+    fn claim_keys(&self, sql: Wording, params: Params<'_>) -> Result<Vec<ClaimKey>> {
+        self.tx.all(sql.of(self.tx), params, |row| {
+            Ok((Reverse(row.get("priority")?), row.get("due_at")?, row.get("seq")?))
+        })
     }
 }
 

@@ -71,7 +71,10 @@ fn job_query<'t>(
         batch_id: batch_id.flatten(),
         tag: filter.tag.as_deref(),
         changed_before: filter.changed_before,
-        command: filter.command.as_ref().map(ToString::to_string),
+        command: filter
+            .command
+            .as_ref()
+            .map(|pattern| tx.dialect().pick(pattern.to_glob(), pattern.to_like())),
         after,
         limit,
     }))

@@ -4,6 +4,7 @@ use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection};
 
 use crate::Result;
+use crate::rows::Dialect;
 use crate::rows::sql::{Columns, Params, Row, Sql};
 use crate::rows::value::Value;
 
@@ -26,6 +27,10 @@ impl Sql for Connection {
 
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize> {
         Ok(bound(self, sql, params)?.raw_execute()?)
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
     }
 }
 
@@ -59,6 +64,8 @@ impl ToSql for Value<'_> {
             Value::Real(number) => ValueRef::Real(number),
             Value::Text(text) => ValueRef::Text(text.as_bytes()),
             Value::Blob(bytes) => ValueRef::Blob(bytes),
+            // As text, like every other path: SQLite does not check its bytes.
+            Value::Path(bytes) => ValueRef::Text(bytes),
         }))
     }
 }

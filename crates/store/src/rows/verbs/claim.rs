@@ -16,7 +16,7 @@ use crate::rows::tables::batches::BatchRow;
 use crate::rows::tables::{batches, queues, rates, settings, workers};
 use crate::rows::tx::Tx;
 use crate::rows::views::capacity;
-use crate::rows::{Row, params};
+use crate::rows::{Row, params, wording};
 use crate::{Claim, LeaseRef, Result, ServedJobs};
 use domain::job::LatestAttempt;
 use domain::job::life::{Event, Life, Refusal, transition};
@@ -242,40 +242,45 @@ fn first_like_oldest(tx: &Tx<'_>, batch: &BatchRow, count: usize) -> Result<Vec<
         return Ok(Vec::new());
     };
     // In the order of the primary key of `ready`.
-    tx.all(
-        "select r.priority, r.due_at, r.seq from ready r cross join jobs j on j.seq = r.seq
-         where r.queue_id = ?1 and r.priority = ?2 and (r.due_at, r.seq) >= (?3, ?4) and j.batch_id = ?5
-         order by r.due_at, r.seq limit ?6",
-        params![queue_id, priority, batch.created_at, seq, batch_id, count],
-        |row| read_head(row, queue_id),
-    )
+    let sql = wording!(
+        "select j.priority, r.due_at, r.seq from ready r cross join jobs j
+         where j.seq = r.seq and r.queue_id = ?1 and ",
+        ("r.priority = ?2" | "r.rank = -cast(?2 as bigint)"),
+        " and (r.due_at, r.seq) >= (?3, ?4) and j.batch_id = ?5
+         order by r.due_at, r.seq limit ?6"
+    );
+    tx.all(sql.of(tx), params![queue_id, priority, batch.created_at, seq, batch_id, count], |row| {
+        read_head(row, queue_id)
+    })
 }
 
 /// The first ready jobs of a batch, found among all of its jobs.
 fn ready_of_batch(tx: &Tx<'_>, batch_id: BatchKey, count: usize) -> Result<Vec<Head>> {
     // By index jobs_by_batch and the primary key of `ready`.
-    tx.all(
+    let sql = wording!(
         "select j.priority, r.due_at, r.seq, r.queue_id
          from jobs j cross join ready r
-              on r.queue_id = j.queue_id and r.priority = j.priority and r.due_at = j.due_at and r.seq = j.seq
-         where j.batch_id = ?1
-         order by j.priority desc, r.due_at, r.seq limit ?2",
-        params![batch_id, count],
-        |row| read_head(row, row.get(3)?),
-    )
+         where r.queue_id = j.queue_id and ",
+        ("r.priority = j.priority" | "r.rank = -j.priority"),
+        " and r.due_at = j.due_at and r.seq = j.seq and j.batch_id = ?1
+         order by j.priority desc, r.due_at, r.seq limit ?2"
+    );
+    tx.all(sql.of(tx), params![batch_id, count], |row| read_head(row, row.get(3)?))
 }
 
 /// This one job, if it is ready and its queue has capacity.
 fn single_job(tx: &Tx<'_>, capacity: &mut Capacity<QueueKey>, id: &JobId) -> Result<Option<Head>> {
     // By the unique index of job ids and the primary key of `ready`.
-    let head = tx.first(
-        "select r.priority, r.due_at, r.seq, r.queue_id
+    let sql = wording!(
+        "select ",
+        ("r.priority" | "-r.rank"),
+        ", r.due_at, r.seq, r.queue_id
          from jobs j cross join ready r
-              on r.queue_id = j.queue_id and r.priority = j.priority and r.due_at = j.due_at and r.seq = j.seq
-         where j.id = ?1",
-        params![id],
-        |row| read_head(row, row.get(3)?),
-    )?;
+         where r.queue_id = j.queue_id and ",
+        ("r.priority = j.priority" | "r.rank = -j.priority"),
+        " and r.due_at = j.due_at and r.seq = j.seq and j.id = ?1"
+    );
+    let head = tx.first(sql.of(tx), params![id], |row| read_head(row, row.get(3)?))?;
     match head {
         Some(head) if capacity.left(head.queue_id, || capacity::of_queue(tx, head.queue_id))? > 0 => {
             Ok(Some(head))
@@ -286,12 +291,13 @@ fn single_job(tx: &Tx<'_>, capacity: &mut Capacity<QueueKey>, id: &JobId) -> Res
 
 fn first_of(tx: &Tx<'_>, queue_id: QueueKey, skip: usize, count: usize) -> Result<Vec<Head>> {
     // In the order of the primary key of `ready`.
-    tx.all(
-        "select priority, due_at, seq from ready where queue_id = ?1
-         order by priority desc, due_at, seq limit ?2 offset ?3",
-        params![queue_id, count, skip],
-        |row| read_head(row, queue_id),
-    )
+    let sql = wording!(
+        ("select priority, due_at, seq from ready where queue_id = ?1
+         order by priority desc, due_at, seq limit ?2 offset ?3"
+            | "select -rank, due_at, seq from ready where queue_id = ?1
+           order by rank, due_at, seq limit ?2 offset ?3")
+    );
+    tx.all(sql.of(tx), params![queue_id, count, skip], |row| read_head(row, queue_id))
 }
 
 fn read_head(row: &Row<'_>, queue_id: QueueKey) -> Result<Head> {

@@ -1,0 +1,93 @@
+//! The session of a store, opened again when it was lost.
+
+use std::time::Duration;
+
+use super::session::migrate::Permission;
+use super::session::{DEADLINE, Session};
+use super::{Address, Target};
+use crate::Result;
+use domain::settings::Durability;
+
+/// How long a writer waits for the gate, unless a lease demands less.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Even a worker with a very short lease waits this long for a slow writer.
+const MIN_PATIENCE: Duration = Duration::from_millis(100);
+/// A worker that waits for the store sends no heartbeat. It waits for this fraction of a lease at most.
+const WAITS_PER_LEASE: u32 = 4;
+/// How long a person may wait for one statement of a report on a large queue.
+const READ_DEADLINE: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(super) struct Link {
+    address: Address,
+    target: Target,
+    session: Option<Session>,
+    durability: Durability,
+    /// How long a writer waits for the gate.
+    pub(super) patience: Duration,
+    /// How long a reader waits for an answer.
+    pub(super) read_deadline: Duration,
+}
+
+impl Link {
+    pub(super) fn open(address: &Address, target: Target, permission: Permission) -> Result<Self> {
+        let session = Session::open(address, target)?;
+        session.prepare_schema(permission)?;
+        Ok(Self {
+            address: address.clone(),
+            target,
+            session: Some(session),
+            durability: Durability::Normal,
+            patience: PATIENCE,
+            read_deadline: READ_DEADLINE,
+        })
+    }
+
+    /// The session, which is opened again if it is lost.
+    pub(super) fn session(&mut self) -> Result<&Session> {
+        let session = match self.session.take().filter(|session| !session.is_broken()) {
+            Some(session) => session,
+            None => self.reopen()?,
+        };
+        Ok(self.session.insert(session))
+    }
+
+    fn reopen(&self) -> Result<Session> {
+        let session = Session::open(&self.address, self.target)?;
+        session.prepare_schema(Permission::Nothing)?;
+        demand_durability(&session, self.durability)?;
+        Ok(session)
+    }
+
+    /// Whether the session is lost. The next call of [`Self::session`] opens another.
+    pub(super) fn is_broken(&self) -> bool {
+        self.session.as_ref().is_none_or(Session::is_broken)
+    }
+
+    pub(super) fn set_durability(&mut self, durability: Durability) -> Result<()> {
+        if self.durability != durability {
+            demand_durability(self.session()?, durability)?;
+            self.durability = durability;
+        }
+        Ok(())
+    }
+
+    /// Bounds waits to what a worker with this lease can afford.
+    pub(super) fn limit_waits(&mut self, lease: Duration) {
+        let share = (lease / WAITS_PER_LEASE).max(MIN_PATIENCE);
+        self.patience = share.min(PATIENCE);
+        self.read_deadline = share.min(DEADLINE);
+    }
+}
+
+/// Full durability needs commits that wait for the disk. How many disks they wait for is the server's business, and so is
+/// the durability otherwise.
+fn demand_durability(session: &Session, durability: Durability) -> Result<()> {
+    match durability {
+        Durability::Normal => session.batch("reset synchronous_commit")?,
+        Durability::Full => session.batch(
+            "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
+        )?,
+    };
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! One session with a server: a client, and the runtime of one thread that carries it. A caller waits for each answer, and
+//! no longer than a deadline.
+
+pub(super) mod error;
+pub(super) mod migrate;
+mod parameters;
+mod statement;
+mod value;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use self::error::Failure;
+use self::statement::Prepared;
+use super::{Address, ConnectOptions, Connected, Target, connect};
+use crate::{Result, StoreError};
+
+/// How long a caller waits for the answer to one request.
+pub(super) const DEADLINE: Duration = Duration::from_secs(6);
+/// The server gives up this much before the caller does, so that the caller learns what became of its statement.
+const MARGIN: Duration = Duration::from_secs(1);
+const STATEMENT_TIMEOUT: Duration = DEADLINE.saturating_sub(MARGIN);
+/// How long a statement waits for a lock, except for that on the gate.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
+/// The server ends a session that has stopped in the middle of a transaction, because others wait for it.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long the gate is waited for at a time. In between, others may pass.
+const GATE_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// The time of the server in milliseconds.
+const CLOCK: &str = "select cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
+
+pub(super) struct Session {
+    runtime: Runtime,
+    client: Client,
+    pub(super) schema: String,
+    statements: RefCell<HashMap<String, Prepared>>,
+    health: Cell<Health>,
+    deadline: Cell<Duration>,
+}
+
+/// What the last failure means for the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Health {
+    Fit,
+    /// A statement failed: the transaction can only be rolled back.
+    Aborted,
+    /// The same, because of a concurrent transaction: it may succeed if it is repeated.
+    Conflict,
+    /// The session is lost, and a transaction in it with it.
+    Broken,
+}
+
+impl Session {
+    pub(super) fn open(address: &Address, target: Target) -> Result<Self> {
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(StoreError::unavailable)?;
+        let options = ConnectOptions { target, session_settings: session_settings(&address.schema) };
+        let Connected { client, connection, .. } =
+            runtime.block_on(connect(address, &options)).map_err(Box::new)?;
+        runtime.spawn(connection);
+        Ok(Self {
+            runtime,
+            client,
+            schema: address.schema.clone(),
+            statements: RefCell::default(),
+            health: Cell::new(Health::Fit),
+            deadline: Cell::new(DEADLINE),
+        })
+    }
+
+    pub(super) fn health(&self) -> Health {
+        if self.client.is_closed() { Health::Broken } else { self.health.get() }
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.health() == Health::Broken
+    }
+
+    pub(super) fn set_deadline(&self, deadline: Duration) {
+        self.deadline.set(deadline);
+    }
+
+    /// Waits for the answer to a request.
+    fn wait<T>(&self, request: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Failure> {
+        let deadline = self.deadline.get();
+        let answer = self.runtime.block_on(async { tokio::time::timeout(deadline, request).await });
+        let failure = match answer {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => Failure::Driver(error),
+            Err(_) => Failure::TimedOut(deadline),
+        };
+        // A lost session stays lost, whatever its last answers say.
+        if self.health.get() != Health::Broken {
+            self.health.set(failure.health());
+        }
+        Err(failure)
+    }
+
+    /// Runs statements without parameters in one request, and returns the last column of the last row, if there is any.
+    pub(super) fn batch(&self, sql: &str) -> Result<Option<String>, Failure> {
+        let messages = self.wait(self.client.simple_query(sql))?;
+        let value = |message: &SimpleQueryMessage| {
+            let SimpleQueryMessage::Row(row) = message else {
+                return None;
+            };
+            row.get(row.len().checked_sub(1)?).map(str::to_owned)
+        };
+        Ok(messages.iter().filter_map(value).next_back())
+    }
+
+    /// Begins a transaction on one snapshot, and returns the server's time.
+    pub(super) fn begin_read(&self) -> Result<i64, Failure> {
+        let timeout = self.deadline.get().saturating_sub(MARGIN).max(MARGIN).as_millis();
+        self.begin(&format!(
+            "begin isolation level repeatable read read only; set local statement_timeout = {timeout}; {CLOCK}"
+        ))
+    }
+
+    /// Begins a transaction alone in the gate, and returns the server's time in it.
+    pub(super) fn begin_write(&self, gate: &str) -> Result<i64, Failure> {
+        self.begin(&format!(
+            "begin; set local lock_timeout = {}; lock table {gate} in share row exclusive mode;
+             set local lock_timeout = {}; {CLOCK}",
+            GATE_TIMEOUT.as_millis(),
+            LOCK_TIMEOUT.as_millis(),
+        ))
+    }
+
+    fn begin(&self, sql: &str) -> Result<i64, Failure> {
+        self.health.set(Health::Fit);
+        let millis = self.batch(sql)?;
+        Ok(millis.and_then(|millis| millis.parse().ok()).unwrap_or_default())
+    }
+
+    pub(super) fn commit(&self) -> Result<(), Failure> {
+        self.batch("commit").map(drop)
+    }
+
+    /// A failure leaves the session broken, which ends the transaction too.
+    pub(super) fn roll_back(&self) {
+        if !self.is_broken() && self.batch("rollback").is_err() {
+            self.health.set(Health::Broken);
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("schema", &self.schema)
+            .field("health", &self.health)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The settings of every session, for the startup packet. The plans of queuectl's statements do not depend on their
+/// parameters, and planning them each time or compiling them costs more than running them.
+fn session_settings(schema: &str) -> String {
+    let search_path = format!("{},pg_temp", quoted(schema));
+    let settings = [
+        ("search_path", search_path),
+        ("jit", "off".to_owned()),
+        ("plan_cache_mode", "force_generic_plan".to_owned()),
+        ("statement_timeout", STATEMENT_TIMEOUT.as_millis().to_string()),
+        ("lock_timeout", LOCK_TIMEOUT.as_millis().to_string()),
+        ("idle_in_transaction_session_timeout", IDLE_TIMEOUT.as_millis().to_string()),
+    ];
+    settings.map(|(name, value)| format!("-c {name}={}", escaped(&value))).join(" ")
+}
+
+/// A name as an SQL identifier.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The server splits its options at white space, unless a backslash is before it.
+fn escaped(value: &str) -> String {
+    let escape = |c: char| if c.is_whitespace() || c == '\\' { format!("\\{c}") } else { c.to_string() };
+    value.chars().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_a_schema_survives_the_startup_packet() {
+        assert!(session_settings("queuectl").starts_with("-c search_path=\"queuectl\",pg_temp -c jit=off "));
+        assert!(session_settings(r#"my "x\"#).starts_with(r#"-c search_path="my\ ""x\\",pg_temp -c"#));
+    }
+}

@@ -1,0 +1,161 @@
+//! The schema of a queue: creating it, finding out its version, and bringing an older one up to date.
+//!
+//! An empty schema becomes a queue when a process opens it. An older one is migrated only on request, because the workers
+//! of a whole fleet may use it. All missing migrations run in one transaction under a lock.
+//!
+//! Writers lock the gate of the version that they know. A migration after which earlier versions of queuectl must not write
+//! renames the gate: they find none, and report that the store is too new.
+
+use std::time::Duration;
+
+use tokio_postgres::error::SqlState;
+
+use super::error::Failure;
+use super::{DEADLINE, Session, quoted};
+use crate::{Result, StoreError};
+
+/// The statements that lead from each version to the next. Append-only once a version has been released.
+const MIGRATIONS: [&str; 1] = [include_str!("../../../../../migrations/postgres/0001_schema.sql")];
+
+/// The schema version that this program reads and writes.
+#[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
+pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
+
+/// The number of the gate that this program passes, and the table that it locks.
+const GATE_NUMBER: i64 = 1;
+pub(in crate::postgres) const GATE: &str = "gate_1";
+
+/// How long a migration may take.
+const MIGRATION_DEADLINE: Duration = Duration::from_secs(3_600);
+
+/// What a schema says about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::postgres) enum Found {
+    /// There is no queue.
+    Nothing,
+    Queue {
+        version: i64,
+        gate: i64,
+    },
+}
+
+/// Whether a schema may be changed by a process that opens it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::postgres) enum Permission {
+    /// It must be a queue of this version.
+    Nothing,
+    /// An empty schema may become a queue.
+    Create,
+    /// An older queue may be migrated, too.
+    Migrate,
+}
+
+impl Session {
+    /// Checks that this program can use the queue, and changes the schema as far as permitted.
+    pub(in crate::postgres) fn prepare_schema(&self, permission: Permission) -> Result<()> {
+        let found = self.found()?;
+        let may_change = match found {
+            Found::Nothing => permission != Permission::Nothing,
+            Found::Queue { version, .. } => version < SCHEMA_VERSION && permission == Permission::Migrate,
+        };
+        if !may_change {
+            return check(found, &self.schema);
+        }
+        self.set_deadline(MIGRATION_DEADLINE);
+        let migrated = self.migrate(permission);
+        self.set_deadline(DEADLINE);
+        if migrated.is_err() {
+            self.roll_back();
+        }
+        migrated
+    }
+
+    pub(in crate::postgres) fn found(&self) -> Result<Found> {
+        match self.batch("select version || ' ' || gate from meta") {
+            Ok(Some(row)) => parse(&row),
+            Ok(None) => Err(StoreError::Malformed { what: "meta", detail: "it is empty".to_owned() }),
+            Err(failure) if is_missing(&failure) => Ok(Found::Nothing),
+            Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// Another process may migrate at the same time: the second one finds it done.
+    fn migrate(&self, permission: Permission) -> Result<()> {
+        let schema = quoted(&self.schema);
+        self.batch(&format!(
+            "begin; set local lock_timeout = 0; set local statement_timeout = 0;
+             select pg_advisory_xact_lock(hashtextextended('queuectl ' || {}, 0));
+             create schema if not exists {schema}",
+            literal(&self.schema),
+        ))?;
+        let has_queue = self.batch(&format!(
+            "select coalesce((select 'queue' from pg_tables where schemaname = {name} and tablename = 'meta'),
+                             (select 'other' from pg_class c join pg_namespace n on n.oid = c.relnamespace
+                              where n.nspname = {name} limit 1))",
+            name = literal(&self.schema),
+        ))?;
+        let from = match has_queue.as_deref() {
+            Some("queue") => match self.found()? {
+                Found::Queue { version, gate }
+                    if version >= SCHEMA_VERSION || permission != Permission::Migrate =>
+                {
+                    self.roll_back();
+                    return check(Found::Queue { version, gate }, &self.schema);
+                }
+                Found::Queue { version, .. } => version,
+                Found::Nothing => 0,
+            },
+            Some(_) => {
+                let problem = "is a schema with tables of another program: name another with `schema=NAME` in the address";
+                return Err(StoreError::NotAStore { path: (&self.schema).into(), problem });
+            }
+            None => 0,
+        };
+        self.apply(usize::try_from(from).unwrap_or(0))?;
+        self.commit().map_err(Failure::of_commit)
+    }
+
+    fn apply(&self, from: usize) -> Result<(), Failure> {
+        for migration in MIGRATIONS.iter().skip(from) {
+            self.batch(migration)?;
+        }
+        self.batch(&format!(
+            "insert into meta (version, gate) values ({SCHEMA_VERSION}, {GATE_NUMBER})
+             on conflict (one) do update set version = excluded.version, gate = excluded.gate"
+        ))?;
+        Ok(())
+    }
+}
+
+fn check(found: Found, schema: &str) -> Result<()> {
+    match found {
+        Found::Nothing => {
+            Err(StoreError::NotAStore { path: schema.into(), problem: "is not a schema with a queue" })
+        }
+        Found::Queue { version, gate } if gate > GATE_NUMBER => {
+            Err(StoreError::TooNew { found: version, known: SCHEMA_VERSION })
+        }
+        Found::Queue { version, .. } if version < SCHEMA_VERSION => {
+            Err(StoreError::TooOld { found: version, needed: SCHEMA_VERSION })
+        }
+        Found::Queue { .. } => Ok(()),
+    }
+}
+
+fn parse(row: &str) -> Result<Found> {
+    let numbers = row.split_once(' ').and_then(|(version, gate)| {
+        Some(Found::Queue { version: version.parse().ok()?, gate: gate.parse().ok()? })
+    });
+    numbers.ok_or_else(|| StoreError::Malformed { what: "meta", detail: row.to_owned() })
+}
+
+/// Without its schema a table is missing, too.
+pub(in crate::postgres) fn is_missing(failure: &Failure) -> bool {
+    failure.code() == Some(&SqlState::UNDEFINED_TABLE)
+}
+
+/// A text as an SQL literal.
+fn literal(text: &str) -> String {
+    // The form with backslash escapes does not depend on a setting of the server.
+    format!("E'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
+}

@@ -1,0 +1,99 @@
+//! PostgreSQL's side of [`Sql`]. Each statement is prepared once per session. All rows are read before the first is passed
+//! on, because a statement may run inside the closure of another.
+
+use std::sync::Arc;
+
+use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
+
+use super::Session;
+use super::parameters::numbered;
+use crate::rows::Dialect;
+use crate::rows::sql::{Columns, Params, Row, Sql};
+use crate::rows::value::{Value, malformed};
+use crate::{Result, StoreError};
+
+/// A prepared statement.
+#[derive(Clone)]
+pub(super) struct Prepared {
+    statement: Statement,
+    /// See [`super::parameters::Numbered::names`].
+    names: Arc<[String]>,
+}
+
+impl Prepared {
+    /// The values in the order of the parameters.
+    fn bind<'v>(&self, sql: &str, params: Params<'v>) -> Vec<Value<'v>> {
+        let values: Vec<Value<'v>> = match params {
+            Params::Positional(values) => values.to_vec(),
+            Params::Named(values) => {
+                assert_eq!(values.len(), self.names.len(), "every parameter is bound in: {sql}");
+                let value = |name: &String| {
+                    let bound = values.iter().find(|(bound, _)| bound == name);
+                    bound.unwrap_or_else(|| panic!("no value for {name} in: {sql}")).1
+                };
+                self.names.iter().map(value).collect()
+            }
+        };
+        assert_eq!(values.len(), self.statement.params().len(), "every parameter is bound in: {sql}");
+        values
+    }
+}
+
+impl Session {
+    fn prepared(&self, sql: &str) -> Result<Prepared> {
+        if let Some(known) = self.statements.borrow().get(sql) {
+            return Ok(known.clone());
+        }
+        let numbered = numbered(sql);
+        let statement = self.wait(self.client.prepare(&numbered.sql))?;
+        let prepared = Prepared { statement, names: numbered.names.into() };
+        self.statements.borrow_mut().insert(sql.to_owned(), prepared.clone());
+        Ok(prepared)
+    }
+}
+
+impl Sql for Session {
+    fn query(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        each: &mut dyn FnMut(&Row<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let prepared = self.prepared(sql)?;
+        let values = prepared.bind(sql, params);
+        let rows = self.wait(self.client.query(&prepared.statement, &references(&values)))?;
+        for row in &rows {
+            if !each(&Row::new(row))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize> {
+        let prepared = self.prepared(sql)?;
+        let values = prepared.bind(sql, params);
+        let changed = self.wait(self.client.execute(&prepared.statement, &references(&values)))?;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+}
+
+fn references<'v>(values: &'v [Value<'v>]) -> Vec<&'v (dyn ToSql + Sync)> {
+    values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
+}
+
+impl Columns for tokio_postgres::Row {
+    fn index(&self, name: &str) -> Result<usize> {
+        let found = self.columns().iter().position(|column| column.name() == name);
+        found.ok_or_else(|| malformed("row", format_args!("it has no column {name}")))
+    }
+
+    fn value(&self, index: usize) -> Result<Value<'_>> {
+        self.try_get(index).map_err(|error| StoreError::Malformed { what: "row", detail: error.to_string() })
+    }
+}

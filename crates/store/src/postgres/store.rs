@@ -1,0 +1,318 @@
+//! [`Store`] on PostgreSQL.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio_postgres::error::SqlState;
+
+use super::link::Link;
+use super::session::error::Failure;
+use super::session::migrate::{GATE, Permission, SCHEMA_VERSION, is_missing};
+use super::session::{Health, Session, quoted};
+use super::wake::Silence;
+use super::{Address, Target};
+use crate::rows::jobs::environments::CachedEnvironment;
+use crate::rows::tables::workers;
+use crate::rows::tx::{Effects, Tx};
+use crate::rows::verbs::exchange;
+use crate::rows::views::orders;
+use crate::transaction::{ReadWork, Verdict, WriteWork};
+use crate::{Exchange, ExchangeResult, NewWorker, Notice, Orders, Result, Store, StoreError, Wake};
+use domain::settings::Durability;
+use domain::values::name::WorkerId;
+use domain::values::timestamp::Timestamp;
+use sys::clock::{self, Clock};
+use sys::failpoint;
+use sys::process::Holder;
+
+/// How often a verb runs that other transactions make fail.
+const MAX_TRIES: u32 = 3;
+/// The pause before the gate is asked for again, in milliseconds: random, so that writers do not meet again.
+const GATE_PAUSE: std::ops::Range<u64> = 20..100;
+
+#[derive(Debug)]
+pub struct PostgresStore {
+    opened: Mutex<Opened>,
+    /// The clock of a test. Without it the server's time counts, for leases too.
+    clock: Option<Arc<dyn Clock>>,
+    /// The server's time minus that of this machine since boot, in milliseconds, as of the last transaction.
+    server_offset: AtomicI64,
+}
+
+#[derive(Debug)]
+struct Opened {
+    link: Link,
+    last_environment: RefCell<Option<CachedEnvironment>>,
+}
+
+impl PostgresStore {
+    /// Opens the queue in this schema. A schema that is missing or empty becomes a queue.
+    pub fn open(address: &Address, clock: Option<Arc<dyn Clock>>) -> Result<Self> {
+        let store = Self::with_link(Link::open(address, Target::Primary, Permission::Create)?, clock);
+        store.adopt_settings()?;
+        Ok(store)
+    }
+
+    /// Opens the queue to read it, from a standby too. Nothing is created, and writes are refused there.
+    pub fn open_read_only(address: &Address, clock: Option<Arc<dyn Clock>>) -> Result<Self> {
+        let store = Self::with_link(Link::open(address, Target::Any, Permission::Nothing)?, clock);
+        // Every later time follows from the first.
+        store.shared().view(|_| Ok(()))?;
+        Ok(store)
+    }
+
+    /// Brings the queue in this schema up to date, or creates it. Returns the version of its schema.
+    pub fn migrate(address: &Address) -> Result<i64> {
+        Link::open(address, Target::Primary, Permission::Migrate)?;
+        Ok(SCHEMA_VERSION)
+    }
+
+    /// Deletes the schema with all that is in it.
+    pub fn destroy(address: &Address) -> Result<()> {
+        let session = Session::open(address, Target::Primary)?;
+        session.batch(&format!("drop schema if exists {} cascade", quoted(&address.schema)))?;
+        Ok(())
+    }
+
+    fn with_link(link: Link, clock: Option<Arc<dyn Clock>>) -> Self {
+        let opened = Opened { link, last_environment: RefCell::default() };
+        Self { opened: Mutex::new(opened), clock, server_offset: AtomicI64::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Opened> {
+        // After a panic the transaction was rolled back while unwinding.
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The verbs that every store shares.
+    fn shared(&self) -> &dyn Store {
+        self
+    }
+
+    /// A transaction that the server began at this time.
+    fn tx<'c>(
+        &self,
+        session: &'c Session,
+        last_environment: &'c RefCell<Option<CachedEnvironment>>,
+        server_millis: i64,
+    ) -> Tx<'c> {
+        self.server_offset.store(server_millis - clock::boot_millis(), Ordering::Relaxed);
+        let (now, lease_now) = match &self.clock {
+            Some(clock) => (clock.wall_millis(), clock.awake_millis()),
+            None => (server_millis, server_millis),
+        };
+        Tx::new(session, last_environment, Timestamp::from_millis(now), lease_now)
+    }
+
+    fn snapshot(&self, opened: &mut Opened, work: &mut ReadWork<'_>) -> Result<()> {
+        let read_deadline = opened.link.read_deadline;
+        let session = opened.link.session()?;
+        session.set_deadline(read_deadline);
+        let result = (|| {
+            let millis = session.begin_read()?;
+            let _transaction = Transaction(session);
+            work(&mut self.tx(session, &opened.last_environment, millis))
+        })();
+        session.set_deadline(super::session::DEADLINE);
+        result
+    }
+
+    /// Enters the gate, alone. A session that was lost while it was idle is opened again.
+    fn enter(link: &mut Link) -> Result<(&Session, i64)> {
+        let (began, patience) = (Instant::now(), link.patience);
+        let mut may_reopen = true;
+        loop {
+            let failure = match link.session()?.begin_write(GATE) {
+                Ok(millis) => return Ok((link.session()?, millis)),
+                Err(failure) => failure,
+            };
+            if link.is_broken() {
+                if !std::mem::replace(&mut may_reopen, false) {
+                    return Err(failure.into());
+                }
+                continue;
+            }
+            let session = link.session()?;
+            session.roll_back();
+            if is_missing(&failure) {
+                // A newer program has renamed the gate.
+                session.prepare_schema(Permission::Nothing)?;
+            }
+            if failure.code() != Some(&SqlState::LOCK_NOT_AVAILABLE) {
+                return Err(failure.into());
+            }
+            if began.elapsed() >= patience {
+                return Err(StoreError::Busy { waited: patience, holder: None });
+            }
+            pause(GATE_PAUSE);
+        }
+    }
+
+    /// One try of a verb.
+    fn commit(&self, opened: &mut Opened, verb: &str, work: &mut WriteWork<'_>) -> Result<Try> {
+        let (session, millis) = Self::enter(&mut opened.link)?;
+        let transaction = Transaction(session);
+        let mut tx = self.tx(session, &opened.last_environment, millis);
+        let effects = match work(&mut tx) {
+            Ok(Verdict::Commit) => tx.finish(),
+            Ok(Verdict::RollBack) => return Ok(Try::of_refused(session.health())),
+            Err(error) => Err(error),
+        };
+        let effects = match (effects, session.health()) {
+            (Ok(effects), Health::Fit) => effects,
+            (Ok(_), Health::Aborted | Health::Conflict | Health::Broken) => {
+                let source = "a statement failed, and the verb went on".into();
+                return Err(StoreError::Unavailable { source });
+            }
+            (Err(error), Health::Conflict) => return Ok(Try::Conflict(Some(error))),
+            (Err(error), _) => return Err(error),
+        };
+        failpoint::hit(format_args!("{verb}.before_commit"));
+        transaction.commit()?;
+        failpoint::hit(format_args!("{verb}.after_commit"));
+        Ok(Try::Done(effects))
+    }
+}
+
+/// The result of one try of a verb.
+enum Try {
+    Done(Effects),
+    /// Nothing changed, and the answer of the verb says why.
+    Refused,
+    /// Nothing changed, because of another transaction. Without an error the answer of the verb has it.
+    Conflict(Option<StoreError>),
+}
+
+impl Try {
+    fn of_refused(health: Health) -> Self {
+        match health {
+            Health::Conflict => Self::Conflict(None),
+            Health::Fit | Health::Aborted | Health::Broken => Self::Refused,
+        }
+    }
+}
+
+/// A transaction that is rolled back unless it was committed.
+struct Transaction<'s>(&'s Session);
+
+impl Transaction<'_> {
+    fn commit(self) -> Result<()> {
+        let session = self.0;
+        std::mem::forget(self);
+        session.commit().map_err(Failure::of_commit)
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        self.0.roll_back();
+    }
+}
+
+fn pause(millis: std::ops::Range<u64>) {
+    thread::sleep(Duration::from_millis(fastrand::u64(millis)));
+}
+
+impl Store for PostgresStore {
+    /// Costs no question to the server.
+    fn now(&self) -> Result<Timestamp> {
+        let millis = match &self.clock {
+            Some(clock) => clock.wall_millis(),
+            None => clock::boot_millis() + self.server_offset.load(Ordering::Relaxed),
+        };
+        Ok(Timestamp::from_millis(millis))
+    }
+
+    /// A snapshot that was lost with its session, or that a standby could not keep, is taken again.
+    fn read(&self, work: &mut ReadWork<'_>) -> Result<()> {
+        let mut opened = self.lock();
+        let mut tries = 1;
+        loop {
+            let result = self.snapshot(&mut opened, work);
+            let may_repeat = opened.link.is_broken() || opened.link.session()?.health() == Health::Conflict;
+            if result.is_ok() || !may_repeat || tries == MAX_TRIES {
+                return result;
+            }
+            tries += 1;
+        }
+    }
+
+    fn write(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects> {
+        let mut opened = self.lock();
+        let mut tries = 1;
+        loop {
+            match self.commit(&mut opened, verb, work)? {
+                Try::Done(effects) => return Ok(effects),
+                Try::Refused => return Ok(Effects::default()),
+                Try::Conflict(Some(error)) if tries == MAX_TRIES => return Err(error),
+                Try::Conflict(None) if tries == MAX_TRIES => return Ok(Effects::default()),
+                Try::Conflict(_) => pause(GATE_PAUSE),
+            }
+            tries += 1;
+        }
+    }
+
+    /// A commit is visible only when it is safe, unless the server is set up otherwise.
+    fn secure_reads(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn listen(&self, _worker: &NewWorker) -> Result<Box<dyn Wake>> {
+        Ok(Box::new(Silence::new()?))
+    }
+
+    fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
+        loop {
+            let exchanged = self.shared().transact("exchange", |tx| exchange::exchange(tx, exchange));
+            if let Some(exchanged) = exchanged? {
+                return Ok(exchanged);
+            }
+        }
+    }
+
+    fn orders(&self, worker: &WorkerId) -> Result<Orders> {
+        let orders = self.shared().view(|tx| orders::orders(tx, worker))?;
+        let mut opened = self.lock();
+        opened.link.limit_waits(orders.settings.lease);
+        opened.link.set_durability(orders.settings.durability)?;
+        Ok(orders)
+    }
+
+    fn has_worker(&self) -> Result<bool> {
+        self.shared().view(|tx| workers::any_live(tx.sql()))
+    }
+
+    /// Workers poll.
+    fn announce(&self, _notice: Notice<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn adopt_settings(&self) -> Result<()> {
+        let durability = match self.shared().view(|tx| Ok(tx.settings()?.durability)) {
+            Ok(durability) => durability,
+            // Operations that need the settings report the error. Until it is repaired, commits are as safe as
+            // possible.
+            Err(StoreError::BadSetting { .. }) => Durability::Full,
+            Err(error) => return Err(error),
+        };
+        self.lock().link.set_durability(durability)
+    }
+
+    fn reach(&self, folder: &Path) -> PathBuf {
+        folder.to_owned()
+    }
+
+    fn prepare_logs(&self, _logs: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn writer(&self) -> Option<Holder> {
+        None
+    }
+
+    fn tidy(&self) {}
+}

@@ -1,0 +1,5 @@
+//! Tests of the PostgreSQL store only: its schema, the loss of its sessions, and several writers at once.
+
+mod faults;
+mod histories;
+mod schema;

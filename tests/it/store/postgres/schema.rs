@@ -1,0 +1,135 @@
+//! The schema: when it is made, and which others are refused.
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use store::postgres::{PostgresStore, SCHEMA_VERSION};
+use store::{JobFilter, Store, StoreError};
+
+use crate::store::fixture::schema::Schema;
+use crate::store::fixture::{ACTOR, Fixture, TestClock};
+
+fn clock() -> Arc<TestClock> {
+    Arc::default()
+}
+
+#[test]
+fn many_processes_may_make_the_schema_at_once() {
+    let schema = Schema::new();
+    let barrier = Barrier::new(8);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                barrier.wait();
+                schema.open(clock()).expect("a store");
+            });
+        }
+    });
+    assert_eq!(
+        schema.session().run("select version || ' ' || gate from meta"),
+        [format!("{SCHEMA_VERSION} 1")]
+    );
+}
+
+#[test]
+fn a_reader_makes_no_schema() {
+    let schema = Schema::new();
+    let refused = PostgresStore::open_read_only(&schema.address, None);
+    assert!(matches!(refused, Err(StoreError::NotAStore { .. })), "{refused:?}");
+    let name = &schema.address.schema;
+    let made = schema.session().run(&format!("select nspname from pg_namespace where nspname = '{name}'"));
+    assert_eq!(made, [""; 0]);
+}
+
+#[test]
+fn a_schema_of_another_program_is_left_alone() {
+    let schema = Schema::new();
+    let session = schema.session();
+    session.run(&format!("create schema {0}; create table {0}.theirs ()", schema.address.schema));
+    let refused = schema.open(clock()).expect_err("it is not ours");
+    assert!(refused.to_string().contains("another program"), "{refused}");
+    let tables = format!("select tablename from pg_tables where schemaname = '{}'", schema.address.schema);
+    assert_eq!(session.run(&tables), ["theirs"]);
+}
+
+#[test]
+fn an_empty_schema_that_exists_becomes_a_queue() {
+    let schema = Schema::new();
+    schema.session().run(&format!("create schema {}", schema.address.schema));
+    Fixture::postgres_in(&schema, clock()).enqueue("a");
+}
+
+#[test]
+fn an_older_schema_is_never_migrated_by_opening_it() {
+    let schema = Schema::new();
+    drop(schema.open(clock()).expect("a store"));
+    let session = schema.session();
+    session.run("update meta set version = 0");
+    for _ in 0..2 {
+        let refused = schema.open(clock());
+        let is_told = matches!(refused, Err(StoreError::TooOld { found: 0, needed: SCHEMA_VERSION }));
+        assert!(is_told, "{refused:?}");
+    }
+    assert_eq!(session.run("select version from meta"), ["0"]);
+}
+
+#[test]
+fn a_current_schema_is_migrated_to_itself() {
+    let schema = Schema::new();
+    assert_eq!(PostgresStore::migrate(&schema.address).expect("made"), SCHEMA_VERSION);
+    let fixture = Fixture::postgres_in(&schema, clock());
+    fixture.enqueue("a");
+    assert_eq!(PostgresStore::migrate(&schema.address).expect("nothing to do"), SCHEMA_VERSION);
+    fixture.record("a");
+}
+
+/// A migration that renames the gate waits for writers, and from then on keeps out programs that do not know it.
+#[test]
+fn a_newer_schema_with_another_gate_is_read_but_not_written() {
+    let schema = Schema::new();
+    let fixture = Fixture::postgres_in(&schema, clock());
+    fixture.enqueue("a");
+    schema.session().run(
+        "begin; alter table gate_1 rename to gate_2; update meta set version = version + 1, gate = 2; commit",
+    );
+    let refused = fixture.store.note("x", ACTOR, "x").expect_err("the gate is another");
+    assert!(matches!(refused, StoreError::TooNew { .. }), "{refused}");
+    fixture.job("a");
+    let refused = schema.open(clock()).expect_err("it is too new");
+    assert!(matches!(refused, StoreError::TooNew { .. }), "{refused}");
+}
+
+/// Earlier programs can live with a newer version that has kept the gate.
+#[test]
+fn a_newer_schema_with_the_same_gate_is_used() {
+    let schema = Schema::new();
+    drop(schema.open(clock()).expect("a store"));
+    schema.session().run("update meta set version = version + 1");
+    Fixture::postgres_in(&schema, clock()).enqueue("a");
+}
+
+#[test]
+fn the_name_of_a_schema_is_never_taken_for_sql() {
+    let mut schema = Schema::new();
+    schema.address.schema += r#" "x'; --\"#;
+    let store = schema.open(clock()).expect("a store");
+    let store: &dyn Store = &store;
+    assert_eq!(store.select(&JobFilter::default(), None, 9).expect("read"), []);
+}
+
+/// Without a clock of a test the server's counts, also between two transactions.
+#[test]
+fn the_time_is_that_of_the_server() {
+    let schema = Schema::new();
+    let store = PostgresStore::open(&schema.address, None).expect("a store");
+    let server = || -> i64 {
+        let millis =
+            schema.session().run("select cast(extract(epoch from clock_timestamp()) * 1000 as bigint)");
+        millis[0].parse().expect("a number")
+    };
+    let before = server();
+    let now = store.now().expect("the time").as_millis();
+    let after = server();
+    // The two clocks are read at slightly different moments.
+    assert!((before - 50..=after + 50).contains(&now), "{before} <= {now} <= {after}");
+}
