@@ -240,6 +240,10 @@ fn pooler(value: String) -> Result<Pooler, AddressError> {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "as the other readers of values, which keep theirs for the error"
+)]
 fn listen(value: String) -> Result<Box<Address>, AddressError> {
     let address = parse(&value).map_err(|error| AddressError::Listen(Box::new(error)))?;
     Ok(Box::new(address))

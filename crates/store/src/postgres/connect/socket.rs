@@ -44,6 +44,7 @@ impl Socket {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the enum is the standard library's, and grows")]
 async fn connect_unix(path: &Path) -> Result<Socket, ConnectProblem> {
     UnixStream::connect(path).await.map(Socket::Unix).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => ConnectProblem::NoSocket,
@@ -83,6 +84,7 @@ fn set_timeouts(stream: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the enum is the standard library's, and grows")]
 pub(super) fn network_problem(error: io::Error) -> ConnectProblem {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => ConnectProblem::Refused,
