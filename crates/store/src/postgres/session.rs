@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -116,7 +116,7 @@ impl Session {
     }
 
     /// Begins a transaction on one snapshot, and returns the server's time.
-    pub(super) fn begin_read(&self) -> Result<i64, Failure> {
+    pub(super) fn begin_read(&self) -> Result<ServerTime, Failure> {
         let timeout = self.deadline.get().saturating_sub(MARGIN).max(MARGIN).as_millis();
         self.begin(&format!(
             "begin isolation level repeatable read read only; set local statement_timeout = {timeout}; {CLOCK}"
@@ -124,7 +124,7 @@ impl Session {
     }
 
     /// Begins a transaction alone in the gate, and returns the server's time in it.
-    pub(super) fn begin_write(&self, gate: &str) -> Result<i64, Failure> {
+    pub(super) fn begin_write(&self, gate: &str) -> Result<ServerTime, Failure> {
         self.begin(&format!(
             "begin; set local lock_timeout = {}; lock table {gate} in share row exclusive mode;
              set local lock_timeout = {}; {CLOCK}",
@@ -133,10 +133,11 @@ impl Session {
         ))
     }
 
-    fn begin(&self, sql: &str) -> Result<i64, Failure> {
+    fn begin(&self, sql: &str) -> Result<ServerTime, Failure> {
         self.health.set(Health::Fit);
-        let millis = self.batch(sql)?;
-        Ok(millis.and_then(|millis| millis.parse().ok()).unwrap_or_default())
+        let asked = Instant::now();
+        let millis = self.batch(sql)?.and_then(|millis| millis.parse().ok()).unwrap_or_default();
+        Ok(ServerTime { asked, millis })
     }
 
     pub(super) fn commit(&self) -> Result<(), Failure> {
@@ -149,6 +150,14 @@ impl Session {
             self.health.set(Health::Broken);
         }
     }
+}
+
+/// The server's time at the beginning of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ServerTime {
+    /// Before the request was sent: the latest moment on this machine's clock that is surely not after the server's time.
+    pub(super) asked: Instant,
+    pub(super) millis: i64,
 }
 
 impl fmt::Debug for Session {

@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 use super::link::Link;
 use super::session::error::Failure;
 use super::session::migrate::{GATE, Permission, SCHEMA_VERSION, is_missing};
-use super::session::{Health, Session, quoted};
+use super::session::{Health, ServerTime, Session, quoted};
 use super::wake::Silence;
 use super::{Address, Target};
 use crate::rows::jobs::environments::CachedEnvironment;
@@ -98,14 +98,14 @@ impl PostgresStore {
         &self,
         session: &'c Session,
         last_environment: &'c RefCell<Option<CachedEnvironment>>,
-        server_millis: i64,
+        time: ServerTime,
     ) -> Tx<'c> {
-        self.server_offset.store(server_millis - clock::boot_millis(), Ordering::Relaxed);
+        self.server_offset.store(time.millis - clock::boot_millis(), Ordering::Relaxed);
         let (now, lease_now) = match &self.clock {
             Some(clock) => (clock.wall_millis(), clock.awake_millis()),
-            None => (server_millis, server_millis),
+            None => (time.millis, time.millis),
         };
-        Tx::new(session, last_environment, Timestamp::from_millis(now), lease_now)
+        Tx::new(session, last_environment, time.asked, Timestamp::from_millis(now), lease_now)
     }
 
     fn snapshot(&self, opened: &mut Opened, work: &mut ReadWork<'_>) -> Result<()> {
@@ -113,21 +113,21 @@ impl PostgresStore {
         let session = opened.link.session()?;
         session.set_deadline(read_deadline);
         let result = (|| {
-            let millis = session.begin_read()?;
+            let time = session.begin_read()?;
             let _transaction = Transaction(session);
-            work(&mut self.tx(session, &opened.last_environment, millis))
+            work(&mut self.tx(session, &opened.last_environment, time))
         })();
         session.set_deadline(super::session::DEADLINE);
         result
     }
 
     /// Enters the gate, alone. A session that was lost while it was idle is opened again.
-    fn enter(link: &mut Link) -> Result<(&Session, i64)> {
+    fn enter(link: &mut Link) -> Result<(&Session, ServerTime)> {
         let (began, patience) = (Instant::now(), link.patience);
         let mut may_reopen = true;
         loop {
             let failure = match link.session()?.begin_write(GATE) {
-                Ok(millis) => return Ok((link.session()?, millis)),
+                Ok(time) => return Ok((link.session()?, time)),
                 Err(failure) => failure,
             };
             if link.is_broken() {
@@ -154,9 +154,9 @@ impl PostgresStore {
 
     /// One try of a verb.
     fn commit(&self, opened: &mut Opened, verb: &str, work: &mut WriteWork<'_>) -> Result<Try> {
-        let (session, millis) = Self::enter(&mut opened.link)?;
+        let (session, time) = Self::enter(&mut opened.link)?;
         let transaction = Transaction(session);
-        let mut tx = self.tx(session, &opened.last_environment, millis);
+        let mut tx = self.tx(session, &opened.last_environment, time);
         let effects = match work(&mut tx) {
             Ok(Verdict::Commit) => tx.finish(),
             Ok(Verdict::RollBack) => return Ok(Try::of_refused(session.health())),
