@@ -229,7 +229,7 @@ impl<'a> Worker<'a> {
             ledger: Ledger::new(plan.id.clone(), &dispatcher, &context, &journal),
             dispatcher,
             context,
-            reaper: Reaper::new(observer),
+            reaper: Reaper::new(observer, files.folder.clone()),
             next_fire: None,
             pruner: Pruner::new(),
             hints,
@@ -391,6 +391,8 @@ fn attempt_context(plan: &WorkerPlan, files: &Files) -> Result<AttemptContext, E
 pub(super) struct Timers {
     /// To read orders and look for dead workers.
     pub(super) tick: Instant,
+    /// To check the locks of other workers, while ticks are rare.
+    pub(super) locks: Instant,
     /// To look for work.
     pub(super) poll: Instant,
     pub(super) heartbeat: Instant,
@@ -405,6 +407,6 @@ pub(super) struct Timers {
 impl Timers {
     fn now() -> Self {
         let now = Instant::now();
-        Self { tick: now, poll: now, heartbeat: now, muted_until: now, store: now, touch: now }
+        Self { tick: now, locks: now, poll: now, heartbeat: now, muted_until: now, store: now, touch: now }
     }
 }

@@ -36,6 +36,11 @@ pub fn since_boot() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }
 
+/// The time since the machine booted, including the time it was suspended.
+pub fn since_boot_with_sleep() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
+}
+
 /// The unit of the start time in `/proc/PID/stat`.
 const TICKS_PER_SECOND: i64 = 100;
 

@@ -2,7 +2,8 @@
 //!
 //! It sleeps until something happens: an attempt finished, a bell rang, a signal arrived, or a timer expired. Every
 //! half second it reads its orders, recovers dead workers and prunes old history. It fires a schedule when that is due.
-//! A bell is a hint that may get lost, so the worker also polls for work once a second.
+//! A bell is a hint that may get lost, so the worker also polls for work once a second. If the store says that its hints
+//! do not get lost, it does all of this once a heartbeat.
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +15,11 @@ use super::ledger::TurnResult;
 use super::prefetch;
 use super::wake::Event;
 use super::{Phase, Worker, WorkerExit, rules};
-use crate::duties::scheduler;
+use crate::duties::{beats, scheduler};
 use crate::error::EngineError;
 use crate::journal::chain;
 use domain::settings::Settings;
-use store::{LeaseRef, Orders, ServedJobs, StoreError, WorkerState};
+use store::{LeaseRef, Orders, Pace, ServedJobs, StoreError, WorkerState};
 use sys::bell;
 use sys::guards;
 use sys::guards::Guard;
@@ -126,12 +127,13 @@ impl Worker<'_> {
                 self.timers.heartbeat = now + self.settings.heartbeat_interval;
             }
         }
+        self.tick_if_worker_died();
         // Also when nothing can be written: a hung worker may hold the lock, and the reaper kills it here.
         if self.timers.tick <= now + TIMER_SLACK {
             self.touch_if_due();
             let ticked = self.tick();
             self.note_failure(ticked)?;
-            let pause = if self.may_tick_slowly() { IDLE_TICK_INTERVAL } else { TICK_INTERVAL };
+            let pause = self.tick_interval();
             self.timers.tick = now + every(pause);
             if self.timers.poll + TIMER_SLACK < now + pause {
                 // A little early, but it saves one wake-up.
@@ -158,6 +160,38 @@ impl Worker<'_> {
         }
     }
 
+    /// How long until the orders are read again and dead workers are looked for.
+    fn tick_interval(&self) -> Duration {
+        match self.store.pace() {
+            Pace::Polling if self.may_tick_slowly() => IDLE_TICK_INTERVAL,
+            Pace::Polling => TICK_INTERVAL,
+            Pace::Listening => beats::read_interval(&self.settings),
+        }
+    }
+
+    /// How long until the worker looks for work again although no bell rang.
+    fn work_poll_interval(&self) -> Duration {
+        match self.store.pace() {
+            Pace::Polling => WORK_POLL_INTERVAL,
+            Pace::Listening => self.settings.heartbeat_interval,
+        }
+    }
+
+    /// While ticks are rare, only the locks of the other workers on this machine are checked as often as otherwise.
+    fn checks_locks(&self) -> bool {
+        self.store.pace() == Pace::Listening && !self.reaper.is_alone()
+    }
+
+    fn tick_if_worker_died(&mut self) {
+        let now = Instant::now();
+        if self.timers.locks <= now && self.checks_locks() {
+            self.timers.locks = now + TICK_INTERVAL;
+            if self.reaper.suspects_death() {
+                self.timers.tick = now;
+            }
+        }
+    }
+
     /// Whether ticks can be rare: the worker is idle, and any change rings a bell.
     fn may_tick_slowly(&self) -> bool {
         self.phase == Phase::Working
@@ -178,7 +212,10 @@ impl Worker<'_> {
         }
         let orders = self.take_orders()?;
         let paused = orders.paused.clone();
-        self.apply_orders(orders);
+        // Only a worker that ends when idle asks whether it is: that sums up the whole store.
+        let may_end = self.phase == Phase::Working && (self.ends_when_idle() || self.plan.until_idle);
+        let has_no_jobs = may_end && self.store.is_idle(&self.plan.id)?;
+        self.apply_orders(orders, has_no_jobs);
         self.apply_pauses(&paused)?;
         self.publish_slots()?;
         let store = self.store.as_ref();
@@ -200,7 +237,7 @@ impl Worker<'_> {
         self.store.orders(&self.plan.id)
     }
 
-    fn apply_orders(&mut self, orders: Orders) {
+    fn apply_orders(&mut self, orders: Orders, has_no_jobs: bool) {
         self.next_delivery = orders.next_delivery;
         if !orders.cancelled.is_empty() {
             self.ledger.cancel(&orders.cancelled);
@@ -213,11 +250,11 @@ impl Worker<'_> {
             let left = orders.kill_at.zip(now).map(|(at, now)| at.since(now));
             self.drain(left);
         }
-        if orders.idle && self.ends_when_idle() && self.is_idle() && !self.has_deliveries() {
+        if has_no_jobs && self.ends_when_idle() && self.is_idle() && !self.has_deliveries() {
             self.drain(None);
         }
         if self.plan.until_idle && self.phase == Phase::Working {
-            self.end_after_idle_time(orders.idle);
+            self.end_after_idle_time(has_no_jobs);
         }
     }
 
@@ -264,7 +301,7 @@ impl Worker<'_> {
             return Err(EngineError::DeclaredDead);
         }
         if reason.poll {
-            self.timers.poll = Instant::now() + every(WORK_POLL_INTERVAL);
+            self.timers.poll = Instant::now() + every(self.work_poll_interval());
         }
         if let Some(hops) = reason.hops {
             self.pass_on(hops, turn);
@@ -454,6 +491,9 @@ impl Worker<'_> {
         }
         if let Phase::Draining { kill_at: Some(at) } = self.phase {
             moments.push(at);
+        }
+        if self.checks_locks() {
+            moments.push(self.timers.locks);
         }
         if self.timers.muted_until > now {
             moments.push(self.timers.muted_until);
