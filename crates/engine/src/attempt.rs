@@ -36,6 +36,7 @@ use self::slot_records::Slots;
 use super::error::EngineError;
 use super::journal::Journal;
 use super::worker::dispatcher::{Dispatcher, Interrupt, SlotBell, SlotReport};
+use super::worker::lease_keeper::CUT_OFF;
 use domain::job::Usage;
 use domain::job::limits::ExceededLimit;
 use domain::job::outcome::{Outcome, error_line, exceeded_limit_line};
@@ -244,6 +245,8 @@ struct Ending {
     problem: Option<String>,
     /// The limit that it exceeded.
     exceeded: Option<ExceededLimit>,
+    /// The worker ended it because it could not renew its lease.
+    is_cut_off: bool,
     usage: Usage,
 }
 
@@ -253,6 +256,7 @@ impl Ending {
             outcome: Some(Outcome::SpawnError),
             problem: Some(problem),
             exceeded: None,
+            is_cut_off: false,
             usage: Usage::default(),
         }
     }
@@ -268,7 +272,9 @@ fn ending(cause: Option<Cause>, ended: io::Result<ChildExit>, exceeded: Option<E
         Some(Cause::LimitExceeded(_)) => Some(Outcome::Signal { signal: Signal::KILL }),
         Some(Cause::Timeout) => Some(Outcome::Timeout),
         Some(Cause::Interrupt(Interrupt::Cancel(_))) => Some(Outcome::Cancelled),
-        Some(Cause::Interrupt(Interrupt::Release | Interrupt::ReleaseAtOnce)) => Some(Outcome::Released),
+        Some(Cause::Interrupt(
+            Interrupt::Release | Interrupt::ReleaseAtOnce | Interrupt::CutOff | Interrupt::CutOffAtOnce,
+        )) => Some(Outcome::Released),
         Some(Cause::Interrupt(Interrupt::Lost)) => None,
     };
     let exceeded = match cause {
@@ -276,7 +282,8 @@ fn ending(cause: Option<Cause>, ended: io::Result<ChildExit>, exceeded: Option<E
         Some(Cause::Timeout | Cause::Interrupt(_)) | None => exceeded,
     };
     let usage = Usage { cpu: Some(ended.cpu), max_rss_bytes: ended.max_rss_bytes };
-    Ending { outcome, problem: None, exceeded, usage }
+    let is_cut_off = matches!(cause, Some(Cause::Interrupt(Interrupt::CutOff | Interrupt::CutOffAtOnce)));
+    Ending { outcome, problem: None, exceeded, is_cut_off, usage }
 }
 
 pub(super) fn outcome_of(status: ExitStatus) -> Outcome {
@@ -298,6 +305,7 @@ fn settlement(claim: &Claim, ending: Ending, capture: Capture, began: Instant) -
         lease: claim.lease.clone(),
         outcome,
         error: match ending.exceeded {
+            Some(_) | None if ending.is_cut_off => Some(CUT_OFF.to_owned()),
             Some(exceeded) => exceeded_limit_line(outcome, exceeded, last_words.as_deref()),
             None => error_line(outcome, last_words.as_deref()),
         },

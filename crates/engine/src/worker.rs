@@ -7,11 +7,13 @@ pub(crate) mod event_loop;
 pub(crate) mod files;
 pub(crate) mod health;
 pub(crate) mod idle_end;
+pub(crate) mod lease_keeper;
 pub(crate) mod ledger;
 pub(crate) mod prefetch;
 pub(crate) mod relay;
 pub(crate) mod slot;
 pub(crate) mod spawn_backoff;
+pub(crate) mod store_backoff;
 pub(crate) mod wake;
 
 use std::io;
@@ -27,8 +29,10 @@ use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_p
 use self::dispatcher::{Dispatcher, Interrupt};
 use self::files::{Files, HomeState};
 use self::health::HealthNote;
+use self::lease_keeper::LeaseKeeper;
 use self::ledger::Ledger;
 use self::relay::Relay;
+use self::store_backoff::StoreBackoff;
 use self::wake::{Event, Wake};
 use super::attempt::command;
 use super::attempt::slot_records::Slots;
@@ -160,6 +164,9 @@ pub(super) struct Worker<'a> {
     pub(super) context: Arc<AttemptContext>,
     pub(super) journal: Arc<Journal>,
     pub(super) ledger: Ledger,
+    /// Only where another machine can take leases over.
+    pub(super) lease_keeper: Option<LeaseKeeper>,
+    pub(super) store_backoff: StoreBackoff,
     pub(super) reaper: Reaper,
     /// When the next schedule is due, as of the last orders.
     pub(super) next_fire: Option<Timestamp>,
@@ -186,6 +193,8 @@ pub(super) struct Worker<'a> {
     threads: Vec<JoinHandle<()>>,
     /// The slots of this worker as the store last recorded them.
     published_slots: WorkerSlots,
+    /// The problem of this worker as the store last recorded it.
+    published_problem: Option<String>,
     stop_seen: u64,
 }
 
@@ -218,6 +227,10 @@ impl<'a> Worker<'a> {
         let dispatcher = Arc::new(dispatcher);
         let hints = store.listen(&new)?;
         let stop_seen = store.register(&new)?;
+        let lease_keeper =
+            store.spans_machines().then(|| LeaseKeeper::start(&dispatcher, &journal, &settings));
+        let lease_keeper =
+            lease_keeper.transpose().map_err(EngineError::system("failed to start the keeper of leases"))?;
         files::remove_stale(&files.folder, store.as_ref())?;
         let mut worker = Self {
             deliveries: DeliveryPool::new(&context)
@@ -227,6 +240,8 @@ impl<'a> Worker<'a> {
             waiting_for_deliveries_since: None,
             wake: Wake::new().map_err(EngineError::system("failed to create an epoll instance"))?,
             ledger: Ledger::new(plan.id.clone(), &dispatcher, &context, &journal),
+            lease_keeper,
+            store_backoff: StoreBackoff::default(),
             dispatcher,
             context,
             reaper: Reaper::new(observer, files.folder.clone()),
@@ -235,6 +250,7 @@ impl<'a> Worker<'a> {
             hints,
             stop_seen,
             published_slots: WorkerSlots { concurrency, most: concurrency },
+            published_problem: None,
             phase: Phase::Working,
             timers: Timers::now(),
             relay: Relay::default(),
@@ -301,6 +317,16 @@ impl<'a> Worker<'a> {
         if slots != self.published_slots {
             self.store.set_worker_slots(&self.plan.id, slots)?;
             self.published_slots = slots;
+        }
+        Ok(())
+    }
+
+    /// Records a changed problem in the store, for readers on other machines, who cannot read the lock file.
+    pub(super) fn publish_problem(&mut self) -> Result<(), StoreError> {
+        let problem = self.health.published();
+        if self.store.spans_machines() && problem != self.published_problem.as_deref() {
+            self.store.set_worker_health(&self.plan.id, problem)?;
+            self.published_problem = problem.map(str::to_owned);
         }
         Ok(())
     }

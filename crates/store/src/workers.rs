@@ -60,6 +60,11 @@ impl dyn Store + '_ {
         self.transact("set_worker_slots", |tx| workers::set_slots(tx, worker, slots))
     }
 
+    /// Records the current problem of a worker; `None` if it has none.
+    pub fn set_worker_health(&self, worker: &WorkerId, problem: Option<&str>) -> Result<()> {
+        self.transact("set_worker_health", |tx| workers::set_health(tx, worker, problem))
+    }
+
     /// Orders workers to stop, including those that replace a crashed one in the same pool.
     pub fn stop(&self, stop: &Stop, by: &str) -> Result<()> {
         self.transact("stop", |tx| stops::add(tx, stop, by))

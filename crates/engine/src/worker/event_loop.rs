@@ -11,8 +11,10 @@ use rustix::process::Signal;
 
 use super::dispatcher::{Interrupt, Load};
 use super::files::HomeState;
+use super::lease_keeper::{CUT_OFF, LeaseKeeper};
 use super::ledger::TurnResult;
 use super::prefetch;
+use super::store_backoff::StoreBackoff;
 use super::wake::Event;
 use super::{Phase, Worker, WorkerExit, rules};
 use crate::duties::{beats, scheduler};
@@ -38,8 +40,6 @@ const BELL_MUTE_TIME: Duration = Duration::from_millis(20);
 const TOUCHES_PER_LEASE: u32 = 4;
 /// Longer than any test takes.
 const NEVER: Duration = Duration::from_secs(3_600);
-/// How long to wait before using a store again that has just failed.
-const STORE_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// The interval of a poll, which the guard can switch off.
 fn every(span: Duration) -> Duration {
@@ -123,7 +123,10 @@ impl Worker<'_> {
         }
         if self.timers.heartbeat <= now + TIMER_SLACK {
             let extended = self.ledger.heartbeat(self.store.as_ref());
-            if self.note_failure(extended)?.is_some() {
+            if let Some(sent) = self.note_failure(extended)? {
+                if let Some(keeper) = &self.lease_keeper {
+                    keeper.note_renewal(sent);
+                }
                 self.timers.heartbeat = now + self.settings.heartbeat_interval;
             }
         }
@@ -218,6 +221,7 @@ impl Worker<'_> {
         self.apply_orders(orders, has_no_jobs);
         self.apply_pauses(&paused)?;
         self.publish_slots()?;
+        self.publish_problem()?;
         let store = self.store.as_ref();
         self.reaper.run_once(store, Some(&self.plan.id), &self.settings, &self.journal)?;
         if self.phase == Phase::Working {
@@ -271,6 +275,9 @@ impl Worker<'_> {
     fn apply_settings(&mut self, settings: Settings) {
         self.timers.heartbeat = self.timers.heartbeat.min(Instant::now() + settings.heartbeat_interval);
         self.dispatcher.set_rules(rules(&settings));
+        if let Some(keeper) = &self.lease_keeper {
+            keeper.set_limits(&settings);
+        }
         self.settings = settings;
         if let Err(error) = self.apply_concurrency() {
             self.journal.error(&error);
@@ -333,13 +340,21 @@ impl Worker<'_> {
     /// Keeps the worker running when the store fails: unrecorded results are kept and tried again.
     fn note_failure<T>(&mut self, result: Result<T, StoreError>) -> Result<Option<T>, EngineError> {
         let error = match result {
-            Ok(value) => return Ok(Some(value)),
+            Ok(value) => {
+                self.store_backoff.note_success();
+                return Ok(Some(value));
+            }
             Err(error) => error,
         };
         self.journal.error(&error);
-        self.health.note_store(chain(&error), Instant::now());
+        let delay = if self.store.spans_machines() {
+            self.store_backoff.after_server_failure(self.settings.lease, fastrand::f64())
+        } else {
+            StoreBackoff::after_file_failure()
+        };
+        self.timers.store = Instant::now() + delay;
+        self.note_store_problem(&error);
         self.files.liveness_lock.touch();
-        self.timers.store = Instant::now() + STORE_RETRY_DELAY;
         if let StoreError::NoSuchWorker(_) = error {
             self.abandon(Interrupt::Lost);
             return Err(EngineError::DeclaredDead);
@@ -362,6 +377,16 @@ impl Worker<'_> {
             self.timers.heartbeat = Instant::now();
         }
         Ok(None)
+    }
+
+    /// Other processes on this machine read it from the lock file, even if they cannot reach the store either.
+    fn note_store_problem(&mut self, error: &StoreError) {
+        let is_cut_off = self.lease_keeper.as_ref().is_some_and(LeaseKeeper::is_cut_off);
+        let problem = match chain(error) {
+            why if is_cut_off => format!("{CUT_OFF}, so it ended its commands: {why}"),
+            why => why,
+        };
+        self.health.note_store(problem, self.timers.store);
     }
 
     // Stopping

@@ -101,6 +101,11 @@ pub(crate) fn set_slots(tx: &Tx<'_>, worker: &WorkerId, slots: WorkerSlots) -> R
     Ok(())
 }
 
+pub(crate) fn set_health(tx: &Tx<'_>, worker: &WorkerId, problem: Option<&str>) -> Result<()> {
+    tx.execute("update workers set health = :problem where id = :worker", named! { worker, problem })?;
+    Ok(())
+}
+
 /// The columns that its orders depend on.
 pub(crate) struct WorkerRow {
     pub(crate) seq: WorkerSeq,
