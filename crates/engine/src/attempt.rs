@@ -19,12 +19,13 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use self::capture::Capture;
+use self::capture::{Capture, CapturedOutput};
 use self::child::{Cause, Child, Start, Supervision};
 use super::orphans::containment::{Containment, SlotGroup};
 use super::orphans::reparented::{OrphanFilter, Orphans};
@@ -37,6 +38,7 @@ use super::error::EngineError;
 use super::journal::Journal;
 use super::worker::dispatcher::{Dispatcher, Interrupt, SlotBell, SlotReport};
 use super::worker::lease_keeper::CUT_OFF;
+use super::worker::spool::Spool;
 use domain::job::Usage;
 use domain::job::limits::ExceededLimit;
 use domain::job::outcome::{Outcome, error_line, exceeded_limit_line};
@@ -53,6 +55,8 @@ use sys::process::spawn::GroupError;
 pub(super) struct AttemptContext {
     pub(super) command: command::Context,
     pub(super) logs: PathBuf,
+    /// If the store keeps the output of attempts.
+    pub(super) spool: Option<Arc<Spool>>,
     pub(super) slots: Slots,
     pub(super) orphans: Orphans,
     pub(super) containment: Containment,
@@ -107,6 +111,9 @@ pub(super) fn run(
     let began = Instant::now();
     let path = context.logs.join(log::file_name(claim.number, claim.lease.attempt));
     let mut capture = Capture::new(path, rules.log_max_bytes);
+    if let Some(spool) = &context.spool {
+        spool.begin(&claim.lease, claim.number);
+    }
     if context.is_followed {
         capture.watch();
     }
@@ -144,7 +151,11 @@ pub(super) fn run(
         }
     };
     failpoint::hit("attempt.before_settle");
-    let settlement = settlement(claim, ending, capture, began);
+    let captured = if context.spool.is_some() { capture.finish_in_place() } else { capture.finish() };
+    let settlement = settlement(claim, ending, captured, began);
+    if let Some(spool) = context.spool.as_ref().filter(|_| settlement.is_none()) {
+        spool.lose(&claim.lease);
+    }
     FinishedAttempt { began, settlement, record, obstacle: None }
 }
 
@@ -296,9 +307,8 @@ pub(super) fn outcome_of(status: ExitStatus) -> Outcome {
     }
 }
 
-fn settlement(claim: &Claim, ending: Ending, capture: Capture, began: Instant) -> Option<Settlement> {
+fn settlement(claim: &Claim, ending: Ending, captured: CapturedOutput, began: Instant) -> Option<Settlement> {
     let ended = Instant::now();
-    let captured = capture.finish();
     let outcome = ending.outcome?;
     let last_words = ending.problem.or(captured.last_error_line);
     Some(Settlement {

@@ -13,6 +13,7 @@ pub(crate) mod prefetch;
 pub(crate) mod relay;
 pub(crate) mod slot;
 pub(crate) mod spawn_backoff;
+pub(crate) mod spool;
 pub(crate) mod store_backoff;
 pub(crate) mod wake;
 
@@ -32,6 +33,7 @@ use self::health::HealthNote;
 use self::lease_keeper::LeaseKeeper;
 use self::ledger::Ledger;
 use self::relay::Relay;
+use self::spool::Spool;
 use self::store_backoff::StoreBackoff;
 use self::wake::{Event, Wake};
 use super::attempt::command;
@@ -97,7 +99,7 @@ impl WorkerExit {
 }
 
 /// Opens the store; also called after a commit whose outcome is unknown.
-pub type OpenStore<'a> = &'a dyn Fn() -> Result<Box<dyn Store>, StoreError>;
+pub type OpenStore<'a> = &'a (dyn Fn() -> Result<Box<dyn Store>, StoreError> + Sync);
 
 /// Runs a worker until it is asked to stop, or with `until_empty` until nothing is left to do.
 pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineError> {
@@ -119,8 +121,19 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineE
         .map_err(EngineError::system("failed to set close-on-exec on descriptors"))?;
     drain_on_supervisor_death(plan.supervisor_pid)?;
     let mut worker = Worker::begin(plan, open, signals)?;
-    worker.report_ready();
-    worker.work()
+    std::thread::scope(|threads| {
+        let spool = worker.context.spool.clone();
+        if let Some(spool) = &spool {
+            let (spool, workers) = (Arc::clone(spool), worker.files.folder.clone());
+            threads.spawn(move || spool::run(&spool, &workers, open));
+        }
+        worker.report_ready();
+        let result = worker.work();
+        if let Some(spool) = spool {
+            spool.close();
+        }
+        result
+    })
 }
 
 /// A thread that panics would abandon its job; when the whole process dies, the supervisor recovers the job.
@@ -223,7 +236,7 @@ impl<'a> Worker<'a> {
             stop_seen: plan.stop_seen,
         };
         // A registered worker is up at once: making its control group takes the longest.
-        let context = Arc::new(attempt_context(plan, &files)?);
+        let context = Arc::new(attempt_context(plan, &files, store.as_ref())?);
         let dispatcher = Arc::new(dispatcher);
         let hints = store.listen(&new)?;
         let stop_seen = store.register(&new)?;
@@ -390,7 +403,12 @@ pub(super) fn rules(settings: &Settings) -> Rules {
     Rules { kill_grace: settings.kill_grace, log_max_bytes: settings.log_max_bytes }
 }
 
-fn attempt_context(plan: &WorkerPlan, files: &Files) -> Result<AttemptContext, EngineError> {
+fn attempt_context(
+    plan: &WorkerPlan,
+    files: &Files,
+    store: &dyn Store,
+) -> Result<AttemptContext, EngineError> {
+    let spool = store.spans_machines().then(|| Arc::new(Spool::new(&plan.home)));
     let slots = Slots::create(&files.folder, plan.id.as_str())
         .map_err(EngineError::system("failed to create the file of slots"))?;
     let orphans = Orphans::new().map_err(EngineError::system("failed to watch for orphans"))?;
@@ -403,7 +421,8 @@ fn attempt_context(plan: &WorkerPlan, files: &Files) -> Result<AttemptContext, E
             store: plan.store.clone(),
             own_environment: Environment::capture(user::variables()),
         },
-        logs: plan.home.join(log::FOLDER),
+        logs: spool.as_ref().map_or_else(|| plan.home.join(log::FOLDER), |spool| spool.folder.clone()),
+        spool,
         slots,
         orphans,
         containment,

@@ -13,6 +13,7 @@ pub mod exchange;
 pub mod filter;
 pub mod hooks;
 pub mod jobs;
+pub mod output_parts;
 pub mod queues;
 pub mod recount;
 #[cfg(debug_assertions)]
@@ -32,6 +33,7 @@ pub use exchange::*;
 pub use filter::{JobFilter, Page, PageStart, Phase};
 pub use hooks::*;
 pub use jobs::*;
+pub use output_parts::{MAX_PART_BYTES, OutputPart};
 pub use queues::{Pause, Queue, QueueRemoval, QueueUpdate, Update};
 pub use recount::{Contradiction, DerivedData};
 pub use rows::keys::*;

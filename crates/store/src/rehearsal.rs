@@ -8,6 +8,7 @@
 //! | `cut` | every call fails at once |
 //! | `hang` | every call waits until the file is gone |
 //! | `lose-answers` | the verb that it contains takes effect, and fails with an unknown outcome |
+//! | `cut-output` | every call that ships output fails |
 //! | `listening` | the store says that its workers hear of every change |
 //!
 //! The folder is in the home of the process, and the folders of other homes are out of reach, as on another machine.
@@ -76,6 +77,9 @@ impl Store for Rehearsal {
     }
 
     fn write(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects> {
+        if verb == "put_output" && self.is("cut-output") {
+            return Err(StoreError::Unavailable { source: "the network is cut".into() });
+        }
         self.written(verb, self.reached()?.write(verb, work))
     }
 

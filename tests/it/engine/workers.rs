@@ -11,6 +11,8 @@ pub(crate) mod pause;
 pub(crate) mod promptness;
 pub(crate) mod queue_limits;
 pub(crate) mod queues;
+#[cfg(debug_assertions)]
+pub(crate) mod shipped_output;
 pub(crate) mod signals;
 pub(crate) mod start;
 pub(crate) mod stop;

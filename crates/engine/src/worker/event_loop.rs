@@ -298,7 +298,8 @@ impl Worker<'_> {
             return Ok(());
         }
         self.touch_if_due();
-        let slots = if self.phase == Phase::Working { self.slots() } else { 0 };
+        // A worker that is cut off could not start what it claims.
+        let slots = if self.phase == Phase::Working && !self.is_cut_off() { self.slots() } else { 0 };
         let turn = self.ledger.turn(self.store.as_ref(), slots, reason.poll);
         let Some(turn) = self.note_failure(turn)? else {
             return Ok(());
@@ -379,11 +380,14 @@ impl Worker<'_> {
         Ok(None)
     }
 
+    fn is_cut_off(&self) -> bool {
+        self.lease_keeper.as_ref().is_some_and(LeaseKeeper::is_cut_off)
+    }
+
     /// Other processes on this machine read it from the lock file, even if they cannot reach the store either.
     fn note_store_problem(&mut self, error: &StoreError) {
-        let is_cut_off = self.lease_keeper.as_ref().is_some_and(LeaseKeeper::is_cut_off);
         let problem = match chain(error) {
-            why if is_cut_off => format!("{CUT_OFF}, so it ended its commands: {why}"),
+            why if self.is_cut_off() => format!("{CUT_OFF}, so it ended its commands: {why}"),
             why => why,
         };
         self.health.note_store(problem, self.timers.store);
@@ -462,6 +466,9 @@ impl Worker<'_> {
                 Event::Orders => {
                     let hints = self.hints.take_orders();
                     self.dispatcher.note_readers(&hints.readers);
+                    if let Some(spool) = self.context.spool.as_ref().filter(|_| !hints.readers.is_empty()) {
+                        spool.follow(&hints.readers);
+                    }
                     if hints.has_orders {
                         self.timers.tick = Instant::now();
                     }

@@ -130,6 +130,9 @@ impl Ledger {
         }
         self.note_settled(store, &exchanged);
         self.is_unsure = false;
+        if let Some(spool) = &self.context.spool {
+            self.unsettled.iter().for_each(|settlement| spool.settle(settlement));
+        }
         self.unsettled.clear();
         self.dispatcher.note_recorded(std::mem::take(&mut self.from_slots));
         self.records.drain(..).for_each(|index| self.context.slots.clear_record(index));

@@ -19,13 +19,13 @@ fi
 echo $$ > running; trap 'echo term > ended; exit 1' TERM; while :; do sleep 0.02; done";
 
 /// A second machine that uses the queue of a home.
-struct Machine<'a> {
+pub(super) struct Machine<'a> {
     home: &'a Home,
     name: &'a str,
 }
 
 impl<'a> Machine<'a> {
-    fn new(home: &'a Home, name: &'a str) -> Self {
+    pub(super) fn new(home: &'a Home, name: &'a str) -> Self {
         let machine = Self { home, name };
         fs::create_dir_all(machine.path().join("net")).expect("a folder");
         machine
@@ -39,26 +39,26 @@ impl<'a> Machine<'a> {
         Self::new(home, name)
     }
 
-    fn path(&self) -> PathBuf {
+    pub(super) fn path(&self) -> PathBuf {
         self.home.folder().join(self.name)
     }
 
-    fn call(&self, words: &str) -> Call {
+    pub(super) fn call(&self, words: &str) -> Call {
         let call = self.home.call_without_home(words.split(' '));
         let call = call.env("QUEUECTL_HOME", self.path()).env("QUEUECTL_STORE", self.home.database());
         call.env("QUEUECTL_MACHINE_ID", self.name).env("QUEUECTL_REHEARSE", self.path().join("net"))
     }
 
-    fn run(&self, words: &str) -> RunResult {
+    pub(super) fn run(&self, words: &str) -> RunResult {
         self.call(words).run()
     }
 
-    fn pool(&self, words: &str) -> Pool<'a> {
+    pub(super) fn pool(&self, words: &str) -> Pool<'a> {
         Pool::up(self.home, self.call(&format!("worker run{words}")).interruptible().into_command())
     }
 
     /// Lets the network behave like this from now on.
-    fn net(&self, how: &str) {
+    pub(super) fn net(&self, how: &str) {
         fs::write(self.path().join("net").join(how), "").expect("a file");
     }
 
@@ -67,7 +67,7 @@ impl<'a> Machine<'a> {
         fs::write(self.path().join("net").join("lose-answers"), verb).expect("a file");
     }
 
-    fn repair(&self, how: &str) {
+    pub(super) fn repair(&self, how: &str) {
         fs::remove_file(self.path().join("net").join(how)).expect("it was there");
     }
 
