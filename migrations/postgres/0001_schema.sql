@@ -77,10 +77,7 @@ create table workers (
   lock_inode bigint not null default 0,
   -- How many attempts it may have running, where that is more than its concurrency, which was lowered while they ran;
   -- null: as many as its concurrency.
-  slots bigint check (slots > concurrency),
-  beat bigint not null default 0, -- counts the signs of life: other machines judge it by this number, not by a clock
-  listens boolean not null default false, -- it sleeps, and hears notifications
-  health text -- what hinders it; null: nothing
+  slots bigint check (slots > concurrency)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
 
 -- Finds the workers that have not stopped without reading those that have.
@@ -273,15 +270,6 @@ create table outputs (
   primary key (seq, number)
 );
 
--- Output of attempts on machines whose log files others cannot read, in parts.
-create table output_parts (
-  seq bigint not null,
-  number bigint not null,
-  part_at bigint not null, -- where it begins
-  content bytea not null,
-  primary key (seq, number, part_at)
-);
-
 -- Processes of running attempts that could not be killed, such as one that sudo started. A row counts while its job runs
 -- this attempt.
 create table unkillable (
@@ -371,7 +359,6 @@ do $$
 begin
   alter table environments alter column variables set compression lz4;
   alter table outputs alter column content set compression lz4;
-  alter table output_parts alter column content set compression lz4;
 exception
   when feature_not_supported then null;
 end

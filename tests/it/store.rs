@@ -11,6 +11,7 @@ pub(crate) mod hooks;
 mod limits;
 mod model;
 mod orders;
+mod output_parts;
 mod postgres;
 mod prune;
 mod queues;

@@ -98,6 +98,14 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Appends to the hint.
+    pub(super) fn and_hint(self, more: Option<String>) -> Self {
+        let hints: Vec<String> = self.hint.into_iter().chain(more).collect();
+        Self { hint: (!hints.is_empty()).then(|| hints.join("; ")), ..self }
+    }
+}
+
 impl From<OpError> for Failure {
     fn from(error: OpError) -> Self {
         let ((exit, hint), ids) = (judge(&error), unacknowledged(&error).to_vec());

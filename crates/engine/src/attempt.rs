@@ -19,12 +19,13 @@ use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use self::capture::Capture;
+use self::capture::{Capture, CapturedOutput};
 use self::child::{Cause, Child, Start, Supervision};
 use super::orphans::containment::{Containment, SlotGroup};
 use super::orphans::reparented::{OrphanFilter, Orphans};
@@ -36,6 +37,8 @@ use self::slot_records::Slots;
 use super::error::EngineError;
 use super::journal::Journal;
 use super::worker::dispatcher::{Dispatcher, Interrupt, SlotBell, SlotReport};
+use super::worker::lease_keeper::CUT_OFF;
+use super::worker::spool::Spool;
 use domain::job::Usage;
 use domain::job::limits::ExceededLimit;
 use domain::job::outcome::{Outcome, error_line, exceeded_limit_line};
@@ -52,6 +55,8 @@ use sys::process::spawn::GroupError;
 pub(super) struct AttemptContext {
     pub(super) command: command::Context,
     pub(super) logs: PathBuf,
+    /// If the store keeps the output of attempts.
+    pub(super) spool: Option<Arc<Spool>>,
     pub(super) slots: Slots,
     pub(super) orphans: Orphans,
     pub(super) containment: Containment,
@@ -106,6 +111,9 @@ pub(super) fn run(
     let began = Instant::now();
     let path = context.logs.join(log::file_name(claim.number, claim.lease.attempt));
     let mut capture = Capture::new(path, rules.log_max_bytes);
+    if let Some(spool) = &context.spool {
+        spool.begin(&claim.lease, claim.number);
+    }
     if context.is_followed {
         capture.watch();
     }
@@ -143,7 +151,11 @@ pub(super) fn run(
         }
     };
     failpoint::hit("attempt.before_settle");
-    let settlement = settlement(claim, ending, capture, began);
+    let captured = if context.spool.is_some() { capture.finish_in_place() } else { capture.finish() };
+    let settlement = settlement(claim, ending, captured, began);
+    if let Some(spool) = context.spool.as_ref().filter(|_| settlement.is_none()) {
+        spool.lose(&claim.lease);
+    }
     FinishedAttempt { began, settlement, record, obstacle: None }
 }
 
@@ -244,6 +256,8 @@ struct Ending {
     problem: Option<String>,
     /// The limit that it exceeded.
     exceeded: Option<ExceededLimit>,
+    /// The worker ended it because it could not renew its lease.
+    is_cut_off: bool,
     usage: Usage,
 }
 
@@ -253,6 +267,7 @@ impl Ending {
             outcome: Some(Outcome::SpawnError),
             problem: Some(problem),
             exceeded: None,
+            is_cut_off: false,
             usage: Usage::default(),
         }
     }
@@ -268,7 +283,9 @@ fn ending(cause: Option<Cause>, ended: io::Result<ChildExit>, exceeded: Option<E
         Some(Cause::LimitExceeded(_)) => Some(Outcome::Signal { signal: Signal::KILL }),
         Some(Cause::Timeout) => Some(Outcome::Timeout),
         Some(Cause::Interrupt(Interrupt::Cancel(_))) => Some(Outcome::Cancelled),
-        Some(Cause::Interrupt(Interrupt::Release | Interrupt::ReleaseAtOnce)) => Some(Outcome::Released),
+        Some(Cause::Interrupt(
+            Interrupt::Release | Interrupt::ReleaseAtOnce | Interrupt::CutOff | Interrupt::CutOffAtOnce,
+        )) => Some(Outcome::Released),
         Some(Cause::Interrupt(Interrupt::Lost)) => None,
     };
     let exceeded = match cause {
@@ -276,7 +293,8 @@ fn ending(cause: Option<Cause>, ended: io::Result<ChildExit>, exceeded: Option<E
         Some(Cause::Timeout | Cause::Interrupt(_)) | None => exceeded,
     };
     let usage = Usage { cpu: Some(ended.cpu), max_rss_bytes: ended.max_rss_bytes };
-    Ending { outcome, problem: None, exceeded, usage }
+    let is_cut_off = matches!(cause, Some(Cause::Interrupt(Interrupt::CutOff | Interrupt::CutOffAtOnce)));
+    Ending { outcome, problem: None, exceeded, is_cut_off, usage }
 }
 
 pub(super) fn outcome_of(status: ExitStatus) -> Outcome {
@@ -289,15 +307,15 @@ pub(super) fn outcome_of(status: ExitStatus) -> Outcome {
     }
 }
 
-fn settlement(claim: &Claim, ending: Ending, capture: Capture, began: Instant) -> Option<Settlement> {
+fn settlement(claim: &Claim, ending: Ending, captured: CapturedOutput, began: Instant) -> Option<Settlement> {
     let ended = Instant::now();
-    let captured = capture.finish();
     let outcome = ending.outcome?;
     let last_words = ending.problem.or(captured.last_error_line);
     Some(Settlement {
         lease: claim.lease.clone(),
         outcome,
         error: match ending.exceeded {
+            Some(_) | None if ending.is_cut_off => Some(CUT_OFF.to_owned()),
             Some(exceeded) => exceeded_limit_line(outcome, exceeded, last_words.as_deref()),
             None => error_line(outcome, last_words.as_deref()),
         },

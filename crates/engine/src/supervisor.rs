@@ -40,6 +40,7 @@ use sys::clock::{Clock, SystemClock};
 use sys::fs::liveness_lock::{LivenessLock, Role};
 use sys::guards;
 use sys::guards::Guard;
+use sys::host::Observer;
 use sys::process;
 use sys::process::spawn;
 use sys::process::spawn::ChildProcess;
@@ -75,6 +76,7 @@ pub fn run(pool: &Pool, open: OpenStore<'_>, on_started: &mut dyn FnMut(bool)) -
 struct Supervisor<'a> {
     pool: &'a Pool,
     open: OpenStore<'a>,
+    observer: Observer,
     /// See [`opened`].
     store: Option<Box<dyn Store>>,
     signals: Interrupts,
@@ -134,6 +136,7 @@ impl<'a> Supervisor<'a> {
         Ok(Self {
             pool,
             open,
+            observer: Observer::here().map_err(EngineError::system("failed to determine the host"))?,
             store: None,
             signals,
             children,
@@ -382,7 +385,8 @@ impl<'a> Supervisor<'a> {
         let store = opened(&mut self.store, self.open)?;
         let lease = settings::in_force(store)?.lease;
         let hangs = |worker: &Worker| worker.overdue && !was_active_within(worker, lease);
-        let workers = store.workers()?.into_iter();
+        // Its own workers run on this machine.
+        let workers = store.neighbours(&self.observer.machine_id)?.into_iter();
         Ok((lease, workers.filter(hangs).map(|worker| worker.id).collect()))
     }
 

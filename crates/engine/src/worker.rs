@@ -7,11 +7,14 @@ pub(crate) mod event_loop;
 pub(crate) mod files;
 pub(crate) mod health;
 pub(crate) mod idle_end;
+pub(crate) mod lease_keeper;
 pub(crate) mod ledger;
 pub(crate) mod prefetch;
 pub(crate) mod relay;
 pub(crate) mod slot;
 pub(crate) mod spawn_backoff;
+pub(crate) mod spool;
+pub(crate) mod store_backoff;
 pub(crate) mod wake;
 
 use std::io;
@@ -27,8 +30,11 @@ use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_p
 use self::dispatcher::{Dispatcher, Interrupt};
 use self::files::{Files, HomeState};
 use self::health::HealthNote;
+use self::lease_keeper::LeaseKeeper;
 use self::ledger::Ledger;
 use self::relay::Relay;
+use self::spool::Spool;
+use self::store_backoff::StoreBackoff;
 use self::wake::{Event, Wake};
 use super::attempt::command;
 use super::attempt::slot_records::Slots;
@@ -93,7 +99,7 @@ impl WorkerExit {
 }
 
 /// Opens the store; also called after a commit whose outcome is unknown.
-pub type OpenStore<'a> = &'a dyn Fn() -> Result<Box<dyn Store>, StoreError>;
+pub type OpenStore<'a> = &'a (dyn Fn() -> Result<Box<dyn Store>, StoreError> + Sync);
 
 /// Runs a worker until it is asked to stop, or with `until_empty` until nothing is left to do.
 pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineError> {
@@ -115,8 +121,19 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineE
         .map_err(EngineError::system("failed to set close-on-exec on descriptors"))?;
     drain_on_supervisor_death(plan.supervisor_pid)?;
     let mut worker = Worker::begin(plan, open, signals)?;
-    worker.report_ready();
-    worker.work()
+    std::thread::scope(|threads| {
+        let spool = worker.context.spool.clone();
+        if let Some(spool) = &spool {
+            let (spool, workers) = (Arc::clone(spool), worker.files.folder.clone());
+            threads.spawn(move || spool::run(&spool, &workers, open));
+        }
+        worker.report_ready();
+        let result = worker.work();
+        if let Some(spool) = spool {
+            spool.close();
+        }
+        result
+    })
 }
 
 /// A thread that panics would abandon its job; when the whole process dies, the supervisor recovers the job.
@@ -160,6 +177,9 @@ pub(super) struct Worker<'a> {
     pub(super) context: Arc<AttemptContext>,
     pub(super) journal: Arc<Journal>,
     pub(super) ledger: Ledger,
+    /// Only where another machine can take leases over.
+    pub(super) lease_keeper: Option<LeaseKeeper>,
+    pub(super) store_backoff: StoreBackoff,
     pub(super) reaper: Reaper,
     /// When the next schedule is due, as of the last orders.
     pub(super) next_fire: Option<Timestamp>,
@@ -188,6 +208,8 @@ pub(super) struct Worker<'a> {
     concurrency: u32,
     /// The slots of this worker as the store last recorded them.
     published_slots: WorkerSlots,
+    /// The problem of this worker as the store last recorded it.
+    published_problem: Option<String>,
     stop_seen: u64,
 }
 
@@ -216,10 +238,14 @@ impl<'a> Worker<'a> {
             stop_seen: plan.stop_seen,
         };
         // A registered worker is up at once: making its control group takes the longest.
-        let context = Arc::new(attempt_context(plan, &files)?);
+        let context = Arc::new(attempt_context(plan, &files, store.as_ref())?);
         let dispatcher = Arc::new(dispatcher);
         let hints = store.listen(&new)?;
         let stop_seen = store.register(&new)?;
+        let lease_keeper =
+            store.spans_machines().then(|| LeaseKeeper::start(&dispatcher, &journal, &settings));
+        let lease_keeper =
+            lease_keeper.transpose().map_err(EngineError::system("failed to start the keeper of leases"))?;
         files::remove_stale(&files.folder, store.as_ref())?;
         let mut worker = Self {
             deliveries: DeliveryPool::new(&context)
@@ -229,14 +255,17 @@ impl<'a> Worker<'a> {
             waiting_for_deliveries_since: None,
             wake: Wake::new().map_err(EngineError::system("failed to create an epoll instance"))?,
             ledger: Ledger::new(plan.id.clone(), &dispatcher, &context, &journal),
+            lease_keeper,
+            store_backoff: StoreBackoff::default(),
             dispatcher,
             context,
-            reaper: Reaper::new(observer),
+            reaper: Reaper::new(observer, files.folder.clone()),
             next_fire: None,
             pruner: Pruner::new(),
             hints,
             stop_seen,
             published_slots: WorkerSlots { concurrency, most: concurrency },
+            published_problem: None,
             phase: Phase::Working,
             timers: Timers::now(),
             relay: Relay::default(),
@@ -309,6 +338,16 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
+    /// Records a changed problem in the store, for readers on other machines, who cannot read the lock file.
+    pub(super) fn publish_problem(&mut self) -> Result<(), StoreError> {
+        let problem = self.health.published();
+        if self.store.spans_machines() && problem != self.published_problem.as_deref() {
+            self.store.set_worker_health(&self.plan.id, problem)?;
+            self.published_problem = problem.map(str::to_owned);
+        }
+        Ok(())
+    }
+
     /// Interrupts all running attempts and waits until they have ended.
     pub(super) fn abandon(&mut self, how: Interrupt) {
         self.dispatcher.recall();
@@ -368,7 +407,12 @@ pub(super) fn rules(settings: &Settings) -> Rules {
     Rules { kill_grace: settings.kill_grace, log_max_bytes: settings.log_max_bytes }
 }
 
-fn attempt_context(plan: &WorkerPlan, files: &Files) -> Result<AttemptContext, EngineError> {
+fn attempt_context(
+    plan: &WorkerPlan,
+    files: &Files,
+    store: &dyn Store,
+) -> Result<AttemptContext, EngineError> {
+    let spool = store.spans_machines().then(|| Arc::new(Spool::new(&plan.home)));
     let slots = Slots::create(&files.folder, plan.id.as_str())
         .map_err(EngineError::system("failed to create the file of slots"))?;
     let orphans = Orphans::new().map_err(EngineError::system("failed to watch for orphans"))?;
@@ -381,7 +425,8 @@ fn attempt_context(plan: &WorkerPlan, files: &Files) -> Result<AttemptContext, E
             store: plan.store.clone(),
             own_environment: Environment::capture(user::variables()),
         },
-        logs: plan.home.join(log::FOLDER),
+        logs: spool.as_ref().map_or_else(|| plan.home.join(log::FOLDER), |spool| spool.folder.clone()),
+        spool,
         slots,
         orphans,
         containment,
@@ -395,6 +440,8 @@ fn attempt_context(plan: &WorkerPlan, files: &Files) -> Result<AttemptContext, E
 pub(super) struct Timers {
     /// To read orders and look for dead workers.
     pub(super) tick: Instant,
+    /// To check the locks of other workers, while ticks are rare.
+    pub(super) locks: Instant,
     /// To look for work.
     pub(super) poll: Instant,
     pub(super) heartbeat: Instant,
@@ -409,6 +456,6 @@ pub(super) struct Timers {
 impl Timers {
     fn now() -> Self {
         let now = Instant::now();
-        Self { tick: now, poll: now, heartbeat: now, muted_until: now, store: now, touch: now }
+        Self { tick: now, locks: now, poll: now, heartbeat: now, muted_until: now, store: now, touch: now }
     }
 }

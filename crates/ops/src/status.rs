@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub use self::problem::{HOW_TO_START_A_WORKER, Problem};
 use super::OpError;
-use super::worker::live::{any_takes_new_jobs, is_served, live_workers};
+use super::worker::live::{any_takes_new_jobs, is_served, live_and_dead_workers};
 
 use domain::job::Job;
 use domain::job::life::StateName;
@@ -23,6 +23,7 @@ use store::{
     UnkillableProcess, Worker, WorkerState,
 };
 use sys::fs::{disk, liveness_lock};
+use sys::host;
 use sys::host::Observer;
 
 /// Less free space than this is reported as a problem.
@@ -48,7 +49,8 @@ pub struct Status {
 /// The sentences show times in this format.
 pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Status, OpError> {
     let queues = store.queues()?;
-    let workers = live_workers(store)?;
+    let (workers, dead) =
+        if store.has_worker()? { live_and_dead_workers(store)? } else { Default::default() };
     let settings = in_force(store)?;
     let now = store.now()?;
     let clock = &Clock::new(now, format.clone());
@@ -67,7 +69,8 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     problems.extend(writer.map(|holder| Problem::stopped_writer(holder.pid, &holder.name)));
     problems.extend(draining(store, &workers, &jobs)?);
     problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
-    problems.extend(shared_home(&workers));
+    problems.extend(dead.iter().filter(|worker| is_elsewhere(worker)).map(|worker| unheard(worker, now)));
+    problems.extend(shared_home(store, home, &workers));
     problems.extend(store.unkillable()?.iter().filter(|found| found.is_alive()).map(unkillable));
     problems.extend(recent_problems(&recent, &workers, clock));
     problems.extend(environment_problems(&settings, home));
@@ -179,15 +182,38 @@ fn paused_jobs(
 }
 
 fn hindered(worker: &Worker) -> Option<Problem> {
-    let why = liveness_lock::reported_problem(&worker.folder, worker.id.as_str())?;
-    Some(Problem::hindered_worker(&worker.id, &why))
+    // The lock file is newer than the store, which may itself be the problem.
+    let why = if is_elsewhere(worker) {
+        worker.health.clone()
+    } else {
+        liveness_lock::reported_problem(&worker.folder, worker.id.as_str())
+    };
+    Some(Problem::hindered_worker(&worker.id, &why?))
 }
 
-/// Workers whose processes this process cannot see.
-fn shared_home(workers: &[Worker]) -> Option<Problem> {
+/// Whether this process sees neither its lock file nor its processes.
+fn is_elsewhere(worker: &Worker) -> bool {
+    !host::finds_lock_of(&worker.origin, &worker.folder, worker.id.as_str())
+        && !Observer::here().is_ok_and(|observer| observer.sees_processes_of(&worker.origin))
+}
+
+/// A worker on another machine or in another container that no longer sends heartbeats.
+fn unheard(worker: &Worker, now: Timestamp) -> Problem {
+    Problem::unheard_worker(&worker.id, &worker.host, now.since(worker.last_heartbeat))
+}
+
+/// Workers of this home whose processes this process cannot see.
+fn shared_home(store: &dyn Store, home: &Path, workers: &[Worker]) -> Option<Problem> {
     let observer = Observer::here().ok()?;
-    let unseen: Vec<&Worker> =
-        workers.iter().filter(|worker| !observer.sees_processes_of(&worker.origin)).collect();
+    let home_id = host::home_id(&home.join(liveness_lock::FOLDER));
+    // Homes on several machines are normal for a store that spans them.
+    let is_of_home = |worker: &Worker| {
+        !store.spans_machines() || home_id.as_ref().is_some_and(|id| *id == worker.origin.key.home_id)
+    };
+    let unseen: Vec<&Worker> = workers
+        .iter()
+        .filter(|worker| is_of_home(worker) && !observer.sees_processes_of(&worker.origin))
+        .collect();
     let names: Vec<&str> = unseen.iter().map(|worker| worker.id.as_str()).collect();
     let hosts: BTreeSet<&str> = unseen.iter().map(|worker| worker.host.as_str()).collect();
     (!unseen.is_empty()).then(|| Problem::shared_home(&names, &Vec::from_iter(hosts)))
@@ -199,8 +225,14 @@ fn unkillable(found: &UnkillableProcess) -> Problem {
 
 fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Problem> {
     let silent_for = now.since(worker.last_heartbeat);
-    (silent_for > settings.heartbeat_interval * MISSED_HEARTBEATS)
-        .then(|| Problem::silent_worker(&worker.id, silent_for))
+    let is_silent = silent_for > settings.heartbeat_interval * MISSED_HEARTBEATS;
+    is_silent.then(|| {
+        if is_elsewhere(worker) {
+            unheard(worker, now)
+        } else {
+            Problem::silent_worker(&worker.id, silent_for)
+        }
+    })
 }
 
 /// Recent problems of jobs, schedules and hooks.

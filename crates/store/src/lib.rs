@@ -13,9 +13,12 @@ pub mod exchange;
 pub mod filter;
 pub mod hooks;
 pub mod jobs;
+pub mod output_parts;
 pub mod postgres;
 pub mod queues;
 pub mod recount;
+#[cfg(debug_assertions)]
+pub mod rehearsal;
 pub mod retention;
 mod rows;
 pub mod schedules;
@@ -31,6 +34,7 @@ pub use exchange::*;
 pub use filter::{JobFilter, Page, PageStart, Phase};
 pub use hooks::*;
 pub use jobs::*;
+pub use output_parts::{MAX_PART_BYTES, OutputPart};
 pub use queues::{Pause, Queue, QueueRemoval, QueueUpdate, Update};
 pub use recount::{Contradiction, DerivedData};
 pub use rows::keys::*;
@@ -70,6 +74,20 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Wakes workers after a change that concerns them. A hint only: a worker that misses it sees the change when it
     /// next polls.
     fn announce(&self, notice: Notice<'_>) -> Result<()>;
+
+    /// How often a worker must look by itself.
+    fn pace(&self) -> Pace {
+        Pace::Polling
+    }
+    /// Whether workers on several machines use this store. Their files and locks are then out of reach of each other, so
+    /// they take over leases by the beats alone, end their commands before their leases can be taken over, and keep the
+    /// output of attempts in the store.
+    ///
+    /// SQLite says no: every process that opens its file runs on one kernel, where the lock of a worker shows that it is
+    /// alive, and a worker that cannot reach the file is not outlived by one that can.
+    fn spans_machines(&self) -> bool {
+        false
+    }
 
     /// Adopts changed settings that concern this connection.
     fn adopt_settings(&self) -> Result<()>;

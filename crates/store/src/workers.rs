@@ -9,6 +9,7 @@ use rustix::process::Pid;
 use crate::rows::jobs::unkillable;
 use crate::rows::tables::{stops, workers};
 use crate::rows::verbs::{extend, pause, reap};
+use crate::rows::views::idle;
 use crate::{LeaseRef, LeaseStatus, Result, Store};
 use domain::job::Job;
 use domain::settings::Settings;
@@ -59,6 +60,11 @@ impl dyn Store + '_ {
         self.transact("set_worker_slots", |tx| workers::set_slots(tx, worker, slots))
     }
 
+    /// Records the current problem of a worker; `None` if it has none.
+    pub fn set_worker_health(&self, worker: &WorkerId, problem: Option<&str>) -> Result<()> {
+        self.transact("set_worker_health", |tx| workers::set_health(tx, worker, problem))
+    }
+
     /// Orders workers to stop, including those that replace a crashed one in the same pool.
     pub fn stop(&self, stop: &Stop, by: &str) -> Result<()> {
         self.transact("stop", |tx| stops::add(tx, stop, by))
@@ -69,13 +75,33 @@ impl dyn Store + '_ {
         self.transact("resume_all", |tx| pause::resume_all(tx, worker))
     }
 
+    /// Whether nothing that a worker serves is ready, processing or waiting for a retry, on any worker. Paused queues and
+    /// jobs that are not due do not count.
+    pub fn is_idle(&self, worker: &WorkerId) -> Result<bool> {
+        self.view(|tx| idle::is_idle(tx, &workers::find(tx, worker)?.served))
+    }
+
     /// All workers that have not stopped.
     pub fn workers(&self) -> Result<Vec<Worker>> {
-        let mut workers = self.view(workers::list)?;
+        self.listed(None)
+    }
+
+    /// The workers on one machine that have not stopped, in any of its homes: those whose locks an observer there may find.
+    pub fn neighbours(&self, machine_id: &str) -> Result<Vec<Worker>> {
+        self.listed(Some(machine_id))
+    }
+
+    fn listed(&self, machine_id: Option<&str>) -> Result<Vec<Worker>> {
+        let mut workers = self.view(|tx| workers::list(tx, machine_id))?;
         for worker in &mut workers {
             worker.folder = self.reach(&worker.folder);
         }
         Ok(workers)
+    }
+
+    /// The beats of all workers that have not stopped. Cheap, so that it can be read at every heartbeat.
+    pub fn beats(&self) -> Result<Vec<Beat>> {
+        self.view(workers::beats)
     }
 
     /// Records processes that could not be killed, except those of attempts that have ended.
@@ -102,6 +128,15 @@ pub trait Wake: Send + Sync + Debug {
     fn orders(&self) -> BorrowedFd<'_>;
     /// Takes the hints of orders so far.
     fn take_orders(&self) -> OrderHints;
+}
+
+/// How often a worker must look for work and orders by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Every second or so: wake-ups get lost.
+    Polling,
+    /// Once a heartbeat: it hears of every change while its connection lasts, and knows when that is lost.
+    Listening,
 }
 
 /// The extension of the file that a store may create in the folder of a worker, with the worker's id as its name. It is
@@ -217,12 +252,24 @@ pub struct Worker {
     pub state: WorkerState,
     pub started_at: Timestamp,
     pub last_heartbeat: Timestamp,
+    /// See [`Beat::number`].
+    pub beat: u64,
+    /// Its current problem, as of its last heartbeat.
+    pub health: Option<String>,
     /// See [`NewWorker::folder`].
     pub folder: PathBuf,
     /// The earliest end of its leases.
     pub lease_until: Option<Timestamp>,
     /// Whether one of its leases has expired.
     pub overdue: bool,
+}
+
+/// A sign of life of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beat {
+    pub worker: WorkerId,
+    /// Each heartbeat raises it.
+    pub number: u64,
 }
 
 /// The orders for a worker.
@@ -240,9 +287,6 @@ pub struct Orders {
     pub settings: Settings,
     /// When the next schedule is due; any worker may run its jobs.
     pub next_fire: Option<Timestamp>,
-    /// Nothing that it serves is ready, processing or waiting for a retry, on any worker. Paused queues and jobs that
-    /// are not due do not count.
-    pub idle: bool,
     /// When the next delivery is due, among the hooks that have none in flight.
     pub next_delivery: Option<Timestamp>,
 }

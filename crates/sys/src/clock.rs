@@ -41,6 +41,11 @@ pub fn boot_millis() -> i64 {
     millis(ClockId::Boottime)
 }
 
+/// The time since the machine booted, including the time it was suspended.
+pub fn since_boot_with_sleep() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
+}
+
 /// The unit of the start time in `/proc/PID/stat`.
 const TICKS_PER_SECOND: i64 = 100;
 

@@ -27,6 +27,8 @@ pub enum Guard {
     /// Commands run in control groups where this user can make them. Without this guard the other ways to find orphans are
     /// tested on a machine that has control groups.
     Containment,
+    /// A worker that is cut off from a store of several machines ends its commands before its leases can be taken over.
+    SelfFencing,
 }
 
 /// Whether a test has switched this guard off.
@@ -68,6 +70,7 @@ mod without {
             "namespaces" => Guard::Namespaces,
             "portions" => Guard::Portions,
             "containment" => Guard::Containment,
+            "self_fencing" => Guard::SelfFencing,
             unknown => panic!("QUEUECTL_WITHOUT: unknown guard `{unknown}`"),
         }
     }

@@ -11,14 +11,14 @@
 //! | rebooted | machine and home, but another boot | a free lock as proof that the worker is dead |
 //! | elsewhere | anything less | heartbeats only |
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::process::Pid;
 
-use super::fs::{liveness_lock, owner_only};
+use super::fs::{liveness_lock, owner_only, range_lock};
 use super::guards;
 use super::guards::Guard;
 use super::process;
@@ -78,12 +78,7 @@ pub struct Observer {
 
 impl Observer {
     pub fn here() -> io::Result<Self> {
-        Ok(Self {
-            // Some containers have none.
-            machine_id: fs::read_to_string("/etc/machine-id").unwrap_or_default().trim().to_owned(),
-            boot_id: boot_id()?,
-            pid_namespace: pid_namespace()?,
-        })
+        Ok(Self { machine_id: machine_id(), boot_id: boot_id()?, pid_namespace: pid_namespace()? })
     }
 
     /// Whether this process can see the processes of a worker with this origin.
@@ -121,6 +116,16 @@ pub fn finds_lock_of(origin: &Origin, folder: &Path, worker: &str) -> bool {
     liveness_lock::path(folder, worker).metadata().is_ok_and(|meta| FileId::from(meta) == origin.lock)
 }
 
+/// Empty if the system has none, like some containers. In debug builds `QUEUECTL_MACHINE_ID` lets processes on one machine
+/// take each other for those of others.
+fn machine_id() -> String {
+    #[cfg(debug_assertions)]
+    if let Ok(id) = std::env::var("QUEUECTL_MACHINE_ID") {
+        return id;
+    }
+    fs::read_to_string("/etc/machine-id").unwrap_or_default().trim().to_owned()
+}
+
 /// A number that identifies the pid namespace of this process. The kernel reuses the inodes of namespaces, so the start
 /// time of the namespace's first process is included.
 fn pid_namespace() -> io::Result<u64> {
@@ -144,6 +149,21 @@ pub fn name() -> String {
 /// The id of the home that this directory of workers belongs to; `None` if no worker was ever started in it.
 pub fn home_id(folder: &Path) -> Option<String> {
     fs::read_to_string(folder.join(HOME_ID)).ok().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
+/// The right to observe the workers of other machines for all workers of a home: a lock on the file of the home's id,
+/// held until this value is dropped or its process ends.
+#[derive(Debug)]
+pub struct ObserverLock {
+    _file: File,
+}
+
+impl ObserverLock {
+    /// `None` if another worker of the home has it.
+    pub fn take(folder: &Path) -> io::Result<Option<Self>> {
+        let file = File::options().read(true).write(true).open(folder.join(HOME_ID))?;
+        Ok(range_lock::take(&file, 0..1)?.then_some(Self { _file: file }))
+    }
 }
 
 /// The id of the home, created if it is missing. It is synced to disk: a worker that found another id after a reboot would
@@ -222,6 +242,16 @@ mod tests {
             origin.key.home_id.push('x');
         };
         assert_eq!(reach_of(&home, in_another_home), Reach::Elsewhere);
+    }
+
+    #[test]
+    fn one_worker_of_a_home_observes_the_others() {
+        let home = home();
+        let take = || ObserverLock::take(home.folder.path()).expect("the home has an id");
+        let first = take().expect("it is free");
+        assert!(take().is_none());
+        drop(first);
+        assert!(take().is_some());
     }
 
     #[test]

@@ -34,9 +34,9 @@ const SORTED: [&str; 3] = [
      rate_refilled_at, limits, retry_on, no_retry_on from queues order by name",
     "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0) as held, state, \
      started_at, last_heartbeat, folder, held.until as lease_until, coalesce(slots, concurrency) as slots, \
-     machine_id, home_id, pid_namespace, lock_device, lock_inode from workers left join (select worker_seq, count(*) as count, \
+     machine_id, home_id, pid_namespace, lock_device, lock_inode, beat, health from workers left join (select worker_seq, count(*) as count, \
      min(lease_until) as until from jobs where state = 'processing' group by worker_seq) held on held.worker_seq = \
-     workers.seq where state <> 'stopped' order by seq",
+     workers.seq where state <> 'stopped' and (machine_id = :machine_id or cast(:machine_id as text) is null) order by seq",
     "select j.priority, r.due_at, r.seq, r.queue_id from jobs j cross join ready r where r.queue_id = j.queue_id and r.priority = \
      j.priority and r.due_at = j.due_at and r.seq = j.seq and j.batch_id = ?1 order by j.priority desc, r.due_at, r.seq \
      limit ?2",

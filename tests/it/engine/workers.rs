@@ -1,6 +1,8 @@
 //! Workers and supervisors: start, stop, signals, orders, and which queues they serve.
 
 pub(crate) mod crowd;
+#[cfg(debug_assertions)] // Only a debug build rehearses being on a network.
+pub(crate) mod cut_off;
 pub(crate) mod deleted_home;
 pub(crate) mod journal;
 pub(crate) mod orders;
@@ -9,6 +11,8 @@ pub(crate) mod pause;
 pub(crate) mod promptness;
 pub(crate) mod queue_limits;
 pub(crate) mod queues;
+#[cfg(debug_assertions)]
+pub(crate) mod shipped_output;
 pub(crate) mod signals;
 pub(crate) mod start;
 pub(crate) mod stop;

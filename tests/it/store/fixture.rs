@@ -392,6 +392,10 @@ impl Fixture {
         self.store.orders(worker).expect("orders")
     }
 
+    pub fn is_idle(&self, worker: &WorkerId) -> bool {
+        self.store.is_idle(worker).expect("is_idle")
+    }
+
     /// The leases that this worker has to cancel.
     pub fn cancelled(&self, worker: &WorkerId) -> Vec<LeaseRef> {
         self.orders(worker).cancelled.into_iter().map(|order| order.lease).collect()

@@ -240,9 +240,9 @@ fn a_worker_is_not_idle_while_a_rate_delays_a_job(fixture: &Fixture) {
     let worker = fixture.worker("w");
     let lease = fixture.lease(&worker);
     fixture.settle(&worker, &lease, Outcome::Success);
-    assert!(!fixture.orders(&worker).idle, "the rate will allow the other job to start");
+    assert!(!fixture.is_idle(&worker), "the rate will allow the other job to start");
     fixture.pause("q");
-    assert!(fixture.orders(&worker).idle, "a paused queue may never be resumed");
+    assert!(fixture.is_idle(&worker), "a paused queue may never be resumed");
 }
 
 fn jobs_delayed_by_a_limit_are_not_counted_as_ahead(fixture: &Fixture) {

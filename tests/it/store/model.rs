@@ -349,7 +349,7 @@ fn assert_same_workers(fixture: &Fixture, model: &Model) {
         let paused: Vec<&str> = paused.map(|(job, _)| job.request.name.as_str()).collect();
         let ordered: Vec<&str> = orders.paused.iter().map(|lease| lease.job.as_str()).collect();
         assert_eq!(ordered, paused, "the jobs that {id} must keep stopped");
-        assert_eq!(orders.idle, memory.is_idle(worker), "whether {id} is idle");
+        assert_eq!(fixture.is_idle(&id), memory.is_idle(worker), "whether {id} is idle");
     }
 }
 

@@ -40,7 +40,6 @@ fn a_new_worker_has_no_orders(fixture: &Fixture) {
         paused: Vec::new(),
         settings: domain::settings::Settings::default(),
         next_fire: None,
-        idle: true,
         next_delivery: None,
     };
     assert_eq!(orders, expected);
@@ -77,7 +76,7 @@ fn orders_list_the_cancelled_jobs_of_the_worker(fixture: &Fixture) {
 
 fn a_worker_is_idle_when_no_work_is_left(fixture: &Fixture) {
     let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
-    let idle = || fixture.orders(&worker).idle;
+    let idle = || fixture.is_idle(&worker);
     fixture.enqueue("a");
     assert!(!idle(), "the job is ready");
     let lease = fixture.lease(&other);
@@ -101,7 +100,7 @@ fn a_worker_is_idle_when_no_work_is_left(fixture: &Fixture) {
 
 fn idle_considers_only_served_queues(fixture: &Fixture) {
     let worker = fixture.worker_serving("w", serving(&["a", "not-yet"]));
-    let idle = || fixture.orders(&worker).idle;
+    let idle = || fixture.is_idle(&worker);
     fixture.enqueue(job("elsewhere").queue("b"));
     assert!(idle());
     fixture.enqueue(job("late").queue("not-yet").delay_secs(1));
@@ -117,11 +116,11 @@ fn a_worker_is_not_idle_when_an_unpromoted_job_is_due(fixture: &Fixture) {
     let worker = fixture.worker("w");
     fixture.enqueue(job("a").delay_secs(10));
     fixture.pass_millis(9_999);
-    assert!(fixture.orders(&worker).idle);
+    assert!(fixture.is_idle(&worker));
     fixture.pass_millis(1);
-    assert!(!fixture.orders(&worker).idle);
+    assert!(!fixture.is_idle(&worker));
     fixture.pause("default");
-    assert!(fixture.orders(&worker).idle);
+    assert!(fixture.is_idle(&worker));
 }
 
 /// More dependents than any store should unblock in one transaction.
@@ -136,16 +135,16 @@ fn a_worker_is_not_idle_when_dependents_are_about_to_be_unblocked(fixture: &Fixt
         let queue = if n + 1 < MANY_DEPENDENTS { "first" } else { "last" };
         job(&format!("child{n}")).queue(queue).after(&["parent"])
     }));
-    assert!(fixture.orders(&worker).idle, "the job is blocked");
+    assert!(fixture.is_idle(&worker), "the job is blocked");
     fixture.run(&other, Outcome::Success);
-    assert!(!fixture.orders(&worker).idle, "the dependent will be unblocked");
+    assert!(!fixture.is_idle(&worker), "the dependent will be unblocked");
     fixture.run(&worker, Outcome::Success);
-    assert!(fixture.orders(&worker).idle);
+    assert!(fixture.is_idle(&worker));
 }
 
 fn a_worker_for_one_job_is_idle_when_the_job_is_finished(fixture: &Fixture) {
     let worker = fixture.worker_serving("w", ServedJobs::Job(job_id("a")));
-    let idle = || fixture.orders(&worker).idle;
+    let idle = || fixture.is_idle(&worker);
     assert!(idle(), "the job does not exist");
     fixture.enqueue_all([job("a").delay_secs(1), job("b")]);
     assert!(!idle(), "the job is scheduled");

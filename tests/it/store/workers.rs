@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
+use domain::values::name::WorkerId;
 use domain::values::signal::Signal;
-use store::{LeaseRef, LeaseStatus, NewWorker, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
+use store::{
+    Beat, LeaseRef, LeaseStatus, NewWorker, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState,
+};
 use sys::host::{FileId, HostKey, Origin};
 
 use super::fixture::new_job::{batch_name, job, job_id};
@@ -29,6 +32,8 @@ every_store!(
     the_earliest_lease_end_of_a_worker_is_listed,
     a_folder_need_not_be_utf8,
     an_unknown_worker_is_an_error,
+    each_heartbeat_raises_the_beat,
+    neighbours_are_the_workers_of_a_machine,
 );
 
 fn every_field_of_a_worker_is_stored(fixture: &Fixture) {
@@ -63,6 +68,8 @@ fn every_field_of_a_worker_is_stored(fixture: &Fixture) {
             state: WorkerState::Running,
             started_at: fixture.now(),
             last_heartbeat: fixture.now(),
+            beat: 0,
+            health: None,
             folder: new.folder,
             lease_until: None,
             overdue: false,
@@ -134,6 +141,41 @@ fn a_heartbeat_is_recorded(fixture: &Fixture) {
     let beats: Vec<_> =
         fixture.workers().into_iter().map(|worker| (worker.id, worker.last_heartbeat)).collect();
     assert_eq!(beats, [(beating, fixture.now()), (silent, started)]);
+}
+
+fn each_heartbeat_raises_the_beat(fixture: &Fixture) {
+    let (beating, silent) = (fixture.worker("beating"), fixture.worker("silent"));
+    let stopped = fixture.worker("stopped");
+    fixture.retire(&stopped);
+    let beats = || {
+        let mut beats = fixture.store.beats().expect("beats");
+        beats.sort_by(|one, other| one.worker.cmp(&other.worker));
+        beats
+    };
+    let beat = |worker: &WorkerId, number| Beat { worker: worker.clone(), number };
+    assert_eq!(beats(), [beat(&beating, 0), beat(&silent, 0)], "a stopped worker has none");
+    for number in 1..=3 {
+        fixture.clock.jump(-60_000);
+        fixture.store.extend(&beating, &[]).expect("extend");
+        assert_eq!(beats(), [beat(&beating, number), beat(&silent, 0)], "whatever the wall clock says");
+    }
+    assert_eq!(fixture.workers()[0].beat, 3);
+}
+
+fn neighbours_are_the_workers_of_a_machine(fixture: &Fixture) {
+    for (id, machine, home) in [("a", "m1", "h1"), ("b", "m1", "h2"), ("c", "m2", "h1"), ("d", "", "h1")] {
+        let mut new = new_worker(id);
+        new.origin.key.machine_id = machine.to_owned();
+        new.origin.key.home_id = home.to_owned();
+        fixture.register(new);
+    }
+    let neighbours = |machine| {
+        let found = fixture.store.neighbours(machine).expect("neighbours");
+        found.iter().map(|worker| worker.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(neighbours("m1"), ["a", "b"], "in any home");
+    assert_eq!((neighbours("m2"), neighbours("")), (vec!["c".to_owned()], vec!["d".to_owned()]));
+    assert_eq!(neighbours("m3"), Vec::<String>::new());
 }
 
 fn lease_statuses_follow_the_order_of_the_leases(fixture: &Fixture) {

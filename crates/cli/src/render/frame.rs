@@ -229,6 +229,8 @@ mod tests {
             state: WorkerState::Running,
             started_at: ago(200),
             last_heartbeat: ago(2),
+            beat: 40,
+            health: None,
             lease_until: None,
             overdue: false,
         }

@@ -107,10 +107,21 @@ impl Capture {
     }
 
     pub fn finish(self) -> CapturedOutput {
+        self.finish_with(LogFile::finish)
+    }
+
+    /// As [`Self::finish`], but leaves every entry of the log file where it is: it is copied elsewhere by offset.
+    pub(crate) fn finish_in_place(self) -> CapturedOutput {
+        self.finish_with(LogFile::finish_in_place)
+    }
+
+    fn finish_with(self, finish: impl FnOnce(LogFile) -> u64) -> CapturedOutput {
         let last_error_line = self.errors.finish();
         match self.file {
             Some(file) if self.is_copied => file.remove(),
-            Some(file) => return CapturedOutput { output: None, log_bytes: file.finish(), last_error_line },
+            Some(file) => {
+                return CapturedOutput { output: None, log_bytes: finish(file), last_error_line };
+            }
             None => {}
         }
         let head_bytes = self.max_bytes - self.max_bytes / 2;

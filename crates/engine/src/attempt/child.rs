@@ -111,7 +111,13 @@ impl Cause {
             Self::Interrupt(Interrupt::Cancel(signal)) => {
                 Signal::from_named_raw(signal.number()).unwrap_or(Signal::TERM)
             }
-            Self::Interrupt(Interrupt::Release | Interrupt::ReleaseAtOnce | Interrupt::Lost)
+            Self::Interrupt(
+                Interrupt::Release
+                | Interrupt::CutOff
+                | Interrupt::ReleaseAtOnce
+                | Interrupt::CutOffAtOnce
+                | Interrupt::Lost,
+            )
             | Self::Timeout
             | Self::LimitExceeded(_) => Signal::TERM,
         }
@@ -308,10 +314,12 @@ impl SupervisedChild<'_> {
         let cause = Cause::Interrupt(interrupt);
         match (interrupt, termination) {
             (Interrupt::Lost, _) => self.kill(cause),
-            (Interrupt::ReleaseAtOnce, before) => self.kill(before.map_or(cause, |before| before.cause)),
+            (Interrupt::ReleaseAtOnce | Interrupt::CutOffAtOnce, before) => {
+                self.kill(before.map_or(cause, |before| before.cause))
+            }
             (Interrupt::Cancel(_), Some(before)) => self.cancel_again(cause, before),
-            (Interrupt::Release, Some(before)) => before,
-            (Interrupt::Cancel(_) | Interrupt::Release, None) => self.terminate(cause),
+            (Interrupt::Release | Interrupt::CutOff, Some(before)) => before,
+            (Interrupt::Cancel(_) | Interrupt::Release | Interrupt::CutOff, None) => self.terminate(cause),
         }
     }
 
@@ -390,7 +398,7 @@ impl SupervisedChild<'_> {
             let ([was_rung], _) =
                 self.child.pipes.wait([self.supervision.bell.as_fd()], Some(ORPHAN_POLL_INTERVAL), capture);
             let interrupt = if was_rung { self.supervision.bell.take().interrupt } else { None };
-            if let Some(Interrupt::ReleaseAtOnce | Interrupt::Lost) = interrupt {
+            if let Some(Interrupt::ReleaseAtOnce | Interrupt::CutOffAtOnce | Interrupt::Lost) = interrupt {
                 return;
             }
         }

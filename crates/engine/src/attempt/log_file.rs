@@ -127,11 +127,7 @@ impl LogFile {
 
     /// Completes the file; returns how many bytes of output it keeps.
     pub(crate) fn finish(mut self) -> u64 {
-        if self.dropped > 0 && !matches!(self.write_state, WriteState::Broken) {
-            let nothing = Frame { stream: Stream::Out, at: Duration::ZERO, bytes: &[] };
-            // If even the mark cannot be written, the loss cannot be shown.
-            let _ = self.write(nothing);
-        }
+        self.mark_dropped();
         if self.end.written <= self.max_bytes {
             return self.end.written;
         }
@@ -139,6 +135,20 @@ impl LogFile {
             Ok(()) => self.max_bytes,
             // Then it is a little too long, but still readable.
             Err(_) => self.end.written - self.cut_bytes(),
+        }
+    }
+
+    /// As [`Self::finish`], but leaves every entry where it is.
+    pub(crate) fn finish_in_place(mut self) -> u64 {
+        self.mark_dropped();
+        self.end.written - self.cut_bytes()
+    }
+
+    fn mark_dropped(&mut self) {
+        if self.dropped > 0 && !matches!(self.write_state, WriteState::Broken) {
+            let nothing = Frame { stream: Stream::Out, at: Duration::ZERO, bytes: &[] };
+            // If even the mark cannot be written, the loss cannot be shown.
+            let _ = self.write(nothing);
         }
     }
 

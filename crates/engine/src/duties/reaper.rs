@@ -5,17 +5,20 @@
 //! killing a dead process has no effect, and the store reaps a worker's leases once.
 //!
 //! The reaper searches for processes and sessions only if the dead worker ran *here* ([`host::reach`]). Of a worker
-//! from another boot or in another container it knows only the heartbeat, and whether the locks that it can see are
-//! held: it reaps the jobs when no lock is held and the heartbeat has not changed for long enough, and signals nothing.
+//! from another boot, in another container or on another machine it knows only the heartbeat, and whether the locks that
+//! it can see are held: it reaps the jobs when no lock is held and the heartbeat has not changed for long enough, and
+//! signals nothing. Twice a second it reads only the workers of its own machine, whose locks it can check; the beats of all
+//! workers are read once a heartbeat, by one worker of each home (`silence`).
 //!
 //! A round kills first and writes afterwards: a hung worker may hold the lock that keeps all others from writing.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
+use super::silence::SilenceWatch;
 use crate::attempt::slot_records;
 use crate::attempt::slot_records::AttemptRecord;
 use crate::journal::Journal;
@@ -44,6 +47,9 @@ const MISSED_HEARTBEATS_AFTER_BOOT: u32 = 2;
 /// How long to wait for a hung worker to end after SIGKILL.
 const WORKER_KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The log text for a worker elsewhere whose beats have stopped.
+const SILENT: &str = "sent no heartbeat for a whole lease, in another container or on another machine";
+
 /// How often to search while a known unkillable process is alive: a search reads all of `/proc`, and would only find
 /// that process again.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
@@ -51,11 +57,12 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Reaper {
     observer: Observer,
+    silence: SilenceWatch,
     last_round: Instant,
     /// The other workers, as this process has seen them.
     observations: HashMap<WorkerId, Observation>,
-    /// The last round found no other worker.
-    is_alone: bool,
+    /// The other workers of this machine, as of the last round.
+    others: Vec<Worker>,
 }
 
 /// What earlier rounds observed of a worker.
@@ -102,9 +109,6 @@ enum Verdict {
     Leave,
     /// It ran before the last boot and holds none of its locks, so none of its processes can be alive.
     Rebooted,
-    /// It runs in another container or on another machine, holds no visible lock, and sent no heartbeat for a whole
-    /// lease.
-    Silent,
     /// It is dead, and so is its supervisor.
     Dead,
     /// It is alive, but has held expired leases for a whole lease.
@@ -117,9 +121,6 @@ impl Verdict {
         match self {
             Self::Leave => None,
             Self::Rebooted => Some("was running when the machine shut down"),
-            Self::Silent => {
-                Some("sent no heartbeat for a whole lease, in another container or on another machine")
-            }
             Self::Dead => Some("died with its supervisor"),
             Self::Hung => Some("hung past its lease and was killed"),
         }
@@ -127,8 +128,14 @@ impl Verdict {
 }
 
 impl Reaper {
-    pub(crate) fn new(observer: Observer) -> Self {
-        Self { observer, last_round: Instant::now(), observations: HashMap::new(), is_alone: false }
+    pub(crate) fn new(observer: Observer, folder: PathBuf) -> Self {
+        Self {
+            observer,
+            silence: SilenceWatch::new(folder),
+            last_round: Instant::now(),
+            observations: HashMap::new(),
+            others: Vec::new(),
+        }
     }
 
     /// Checks every worker but this one, and recovers the dead ones.
@@ -141,29 +148,46 @@ impl Reaper {
     ) -> Result<(), StoreError> {
         let lease = settings.lease;
         // If the store fails, other workers cannot reach it either, so their missing heartbeats prove nothing.
-        let workers = store.workers()?;
+        let mut workers =
+            store.neighbours(&self.observer.machine_id).inspect_err(|_| self.silence.start_over())?;
         if self.last_round.elapsed() > MAX_ROUND_GAP.max(lease / MAX_ROUND_GAPS_PER_LEASE) {
             for observation in self.observations.values_mut() {
                 (observation.overdue_since, observation.heartbeat) = (None, None);
             }
         }
         self.last_round = Instant::now();
+        workers.retain(|worker| Some(&worker.id) != own);
         self.observations.retain(|id, _| workers.iter().any(|worker| worker.id == *id));
-        self.is_alone = workers.iter().all(|worker| Some(&worker.id) == own);
         let now = store.now()?;
         let mut gone = Vec::new();
-        for worker in workers.iter().filter(|worker| Some(&worker.id) != own) {
+        for worker in &workers {
             let observation = self.observations.entry(worker.id.clone()).or_default();
             let verdict = observation.judge(worker, &self.observer, settings, now);
             let cleared = observation.clear(store, verdict, worker, now, lease)?;
             gone.extend(verdict.log_text().filter(|_| cleared.is_ok()).map(|what| (worker, what)));
             observation.note(worker, cleared.err(), store, journal)?;
         }
-        reap_all(store, &gone, journal)
+        let silent = self.silence.silent_workers(store, &self.observer, own, settings);
+        let silent = silent.inspect_err(|_| self.silence.start_over())?;
+        gone.extend(silent.iter().map(|worker| (worker, SILENT)));
+        let reaped = reap_all(store, &gone, journal);
+        self.others = workers;
+        reaped
     }
 
+    /// Whether the last round found no other worker on this machine.
     pub(crate) fn is_alone(&self) -> bool {
-        self.is_alone
+        self.others.is_empty()
+    }
+
+    /// Whether a worker of this machine and its supervisor seem to have died since the last round, by their locks alone.
+    pub(crate) fn suspects_death(&self) -> bool {
+        let is_dead = |worker: &Worker| {
+            host::finds_lock_of(&worker.origin, &worker.folder, worker.id.as_str())
+                && !lives(worker, Role::Worker)
+                && !lives(worker, Role::Supervisor)
+        };
+        self.others.iter().any(is_dead)
     }
 }
 
@@ -180,13 +204,13 @@ impl Observation {
         }
         match host::reach(observer, &worker.origin, &worker.folder, worker.id.as_str()) {
             Reach::Here => self.judge_here(worker, settings.lease),
-            Reach::Rebooted | Reach::Elsewhere if holds_a_lock(worker) => Verdict::Leave,
+            Reach::Rebooted if holds_a_lock(worker) => Verdict::Leave,
             Reach::Rebooted => {
                 let unchanged_for = self.heartbeat_age(worker).max(now.since(worker.last_heartbeat));
                 let is_over = unchanged_for >= settings.heartbeat_interval * MISSED_HEARTBEATS_AFTER_BOOT;
                 if is_over { Verdict::Rebooted } else { Verdict::Leave }
             }
-            Reach::Elsewhere if self.heartbeat_age(worker) >= settings.lease => Verdict::Silent,
+            // Its beats decide: see `silence`.
             Reach::Elsewhere => Verdict::Leave,
         }
     }
@@ -215,7 +239,7 @@ impl Observation {
         lease: Duration,
     ) -> Result<Result<(), RecoveryObstacle>, StoreError> {
         match verdict {
-            Verdict::Leave | Verdict::Rebooted | Verdict::Silent => return Ok(Ok(())),
+            Verdict::Leave | Verdict::Rebooted => return Ok(Ok(())),
             Verdict::Hung if !kill(worker) => {
                 let why = "it hangs past its lease and cannot be found or killed";
                 return Ok(Err(why.to_owned().into()));

@@ -24,8 +24,12 @@ pub(crate) enum Interrupt {
     Cancel(Signal),
     /// A shutdown releases it after `kill_grace`.
     Release,
+    /// The lease cannot be renewed: the command ends in time before another machine can take the lease over.
+    CutOff,
     /// A shutdown releases it without any grace.
     ReleaseAtOnce,
+    /// The lease is about to end.
+    CutOffAtOnce,
     /// The lease is lost: another worker may already have claimed the job.
     Lost,
 }
@@ -75,6 +79,8 @@ struct State {
     /// Processes that slots could not kill and that the ledger has not taken yet.
     unkillable: Vec<UnkillableProcess>,
     is_closed: bool,
+    /// No lease can be renewed: no claim is started.
+    is_cut_off: bool,
     /// Jobs with a reader whose claims have not arrived yet: a reader may see a claim before this worker does.
     watched: VecDeque<u64>,
     /// The leases of paused jobs.
@@ -133,7 +139,7 @@ impl State {
         let busy = self.busy();
         let has_company = busy > 0 || self.unrecorded > 0;
         let must_wait = front.claim.runs_alone && has_company && front.since.elapsed() < MAX_ALONE_WAIT;
-        if busy >= self.max_running || must_wait || self.is_reserved() {
+        if busy >= self.max_running || must_wait || self.is_reserved() || self.is_cut_off {
             return None;
         }
         let mut next = self.claims.pop_front()?;
@@ -184,6 +190,7 @@ impl Dispatcher {
             unrecorded: 0,
             unkillable: Vec::new(),
             is_closed: false,
+            is_cut_off: false,
             watched: VecDeque::new(),
             paused: Vec::new(),
         };
@@ -421,6 +428,21 @@ impl Dispatcher {
         for slot in self.lock().slots.iter().filter(|slot| slot.running.is_some()) {
             slot.bell.ring(why);
         }
+    }
+
+    /// Ends every running attempt, and starts no claim until [`Self::end_cut_off`].
+    pub(crate) fn cut_off(&self, why: Interrupt) {
+        let mut state = self.lock();
+        state.is_cut_off = true;
+        for slot in state.slots.iter().filter(|slot| slot.running.is_some()) {
+            slot.bell.ring(why);
+        }
+    }
+
+    /// Starts claims again.
+    pub(crate) fn end_cut_off(&self) {
+        self.lock().is_cut_off = false;
+        self.changed.notify_all();
     }
 
     /// Takes back every claim that no slot has taken.

@@ -2,7 +2,8 @@
 //!
 //! It sleeps until something happens: an attempt finished, a bell rang, a signal arrived, or a timer expired. Every
 //! half second it reads its orders, recovers dead workers and prunes old history. It fires a schedule when that is due.
-//! A bell is a hint that may get lost, so the worker also polls for work once a second.
+//! A bell is a hint that may get lost, so the worker also polls for work once a second. If the store says that its hints
+//! do not get lost, it does all of this once a heartbeat.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +11,17 @@ use rustix::process::Signal;
 
 use super::dispatcher::{Interrupt, Load};
 use super::files::HomeState;
+use super::lease_keeper::{CUT_OFF, LeaseKeeper};
 use super::ledger::TurnResult;
 use super::prefetch;
+use super::store_backoff::StoreBackoff;
 use super::wake::Event;
 use super::{Phase, Worker, WorkerExit, rules};
-use crate::duties::scheduler;
+use crate::duties::{beats, scheduler};
 use crate::error::EngineError;
 use crate::journal::chain;
 use domain::settings::Settings;
-use store::{LeaseRef, Orders, ServedJobs, StoreError, WorkerState};
+use store::{LeaseRef, Orders, Pace, ServedJobs, StoreError, WorkerState};
 use sys::bell;
 use sys::guards;
 use sys::guards::Guard;
@@ -37,8 +40,6 @@ const BELL_MUTE_TIME: Duration = Duration::from_millis(20);
 const TOUCHES_PER_LEASE: u32 = 4;
 /// Longer than any test takes.
 const NEVER: Duration = Duration::from_secs(3_600);
-/// How long to wait before using a store again that has just failed.
-const STORE_RETRY_DELAY: Duration = Duration::from_millis(250);
 
 /// The interval of a poll, which the guard can switch off.
 fn every(span: Duration) -> Duration {
@@ -122,16 +123,20 @@ impl Worker<'_> {
         }
         if self.timers.heartbeat <= now + TIMER_SLACK {
             let extended = self.ledger.heartbeat(self.store.as_ref());
-            if self.note_failure(extended)?.is_some() {
+            if let Some(sent) = self.note_failure(extended)? {
+                if let Some(keeper) = &self.lease_keeper {
+                    keeper.note_renewal(sent);
+                }
                 self.timers.heartbeat = now + self.settings.heartbeat_interval;
             }
         }
+        self.tick_if_worker_died();
         // Also when nothing can be written: a hung worker may hold the lock, and the reaper kills it here.
         if self.timers.tick <= now + TIMER_SLACK {
             self.touch_if_due();
             let ticked = self.tick();
             self.note_failure(ticked)?;
-            let pause = if self.may_tick_slowly() { IDLE_TICK_INTERVAL } else { TICK_INTERVAL };
+            let pause = self.tick_interval();
             self.timers.tick = now + every(pause);
             if self.timers.poll + TIMER_SLACK < now + pause {
                 // A little early, but it saves one wake-up.
@@ -158,6 +163,38 @@ impl Worker<'_> {
         }
     }
 
+    /// How long until the orders are read again and dead workers are looked for.
+    fn tick_interval(&self) -> Duration {
+        match self.store.pace() {
+            Pace::Polling if self.may_tick_slowly() => IDLE_TICK_INTERVAL,
+            Pace::Polling => TICK_INTERVAL,
+            Pace::Listening => beats::read_interval(&self.settings),
+        }
+    }
+
+    /// How long until the worker looks for work again although no bell rang.
+    fn work_poll_interval(&self) -> Duration {
+        match self.store.pace() {
+            Pace::Polling => WORK_POLL_INTERVAL,
+            Pace::Listening => self.settings.heartbeat_interval,
+        }
+    }
+
+    /// While ticks are rare, only the locks of the other workers on this machine are checked as often as otherwise.
+    fn checks_locks(&self) -> bool {
+        self.store.pace() == Pace::Listening && !self.reaper.is_alone()
+    }
+
+    fn tick_if_worker_died(&mut self) {
+        let now = Instant::now();
+        if self.timers.locks <= now && self.checks_locks() {
+            self.timers.locks = now + TICK_INTERVAL;
+            if self.reaper.suspects_death() {
+                self.timers.tick = now;
+            }
+        }
+    }
+
     /// Whether ticks can be rare: the worker is idle, and any change rings a bell.
     fn may_tick_slowly(&self) -> bool {
         self.phase == Phase::Working
@@ -178,9 +215,13 @@ impl Worker<'_> {
         }
         let orders = self.take_orders()?;
         let paused = orders.paused.clone();
-        self.apply_orders(orders);
+        // Only a worker that ends when idle asks whether it is: that sums up the whole store.
+        let may_end = self.phase == Phase::Working && (self.ends_when_idle() || self.plan.until_idle);
+        let has_no_jobs = may_end && self.store.is_idle(&self.plan.id)?;
+        self.apply_orders(orders, has_no_jobs);
         self.apply_pauses(&paused)?;
         self.publish_slots()?;
+        self.publish_problem()?;
         let store = self.store.as_ref();
         self.reaper.run_once(store, Some(&self.plan.id), &self.settings, &self.journal)?;
         if self.phase == Phase::Working {
@@ -200,7 +241,7 @@ impl Worker<'_> {
         self.store.orders(&self.plan.id)
     }
 
-    fn apply_orders(&mut self, orders: Orders) {
+    fn apply_orders(&mut self, orders: Orders, has_no_jobs: bool) {
         self.next_delivery = orders.next_delivery;
         if !orders.cancelled.is_empty() {
             self.ledger.cancel(&orders.cancelled);
@@ -213,11 +254,11 @@ impl Worker<'_> {
             let left = orders.kill_at.zip(now).map(|(at, now)| at.since(now));
             self.drain(left);
         }
-        if orders.idle && self.ends_when_idle() && self.is_idle() && !self.has_deliveries() {
+        if has_no_jobs && self.ends_when_idle() && self.is_idle() && !self.has_deliveries() {
             self.drain(None);
         }
         if self.plan.until_idle && self.phase == Phase::Working {
-            self.end_after_idle_time(orders.idle);
+            self.end_after_idle_time(has_no_jobs);
         }
     }
 
@@ -234,6 +275,9 @@ impl Worker<'_> {
     fn apply_settings(&mut self, settings: Settings) {
         self.timers.heartbeat = self.timers.heartbeat.min(Instant::now() + settings.heartbeat_interval);
         self.dispatcher.set_rules(rules(&settings));
+        if let Some(keeper) = &self.lease_keeper {
+            keeper.set_limits(&settings);
+        }
         self.settings = settings;
         if let Err(error) = self.apply_concurrency() {
             self.journal.error(&error);
@@ -254,7 +298,8 @@ impl Worker<'_> {
             return Ok(());
         }
         self.touch_if_due();
-        let slots = if self.phase == Phase::Working { self.slots() } else { 0 };
+        // A worker that is cut off could not start what it claims.
+        let slots = if self.phase == Phase::Working && !self.is_cut_off() { self.slots() } else { 0 };
         let turn = self.ledger.turn(self.store.as_ref(), slots, reason.poll);
         let Some(turn) = self.note_failure(turn)? else {
             return Ok(());
@@ -264,7 +309,7 @@ impl Worker<'_> {
             return Err(EngineError::DeclaredDead);
         }
         if reason.poll {
-            self.timers.poll = Instant::now() + every(WORK_POLL_INTERVAL);
+            self.timers.poll = Instant::now() + every(self.work_poll_interval());
         }
         if let Some(hops) = reason.hops {
             self.pass_on(hops, turn);
@@ -296,13 +341,21 @@ impl Worker<'_> {
     /// Keeps the worker running when the store fails: unrecorded results are kept and tried again.
     fn note_failure<T>(&mut self, result: Result<T, StoreError>) -> Result<Option<T>, EngineError> {
         let error = match result {
-            Ok(value) => return Ok(Some(value)),
+            Ok(value) => {
+                self.store_backoff.note_success();
+                return Ok(Some(value));
+            }
             Err(error) => error,
         };
         self.journal.error(&error);
-        self.health.note_store(chain(&error), Instant::now());
+        let delay = if self.store.spans_machines() {
+            self.store_backoff.after_server_failure(self.settings.lease, fastrand::f64())
+        } else {
+            StoreBackoff::after_file_failure()
+        };
+        self.timers.store = Instant::now() + delay;
+        self.note_store_problem(&error);
         self.files.liveness_lock.touch();
-        self.timers.store = Instant::now() + STORE_RETRY_DELAY;
         if let StoreError::NoSuchWorker(_) = error {
             self.abandon(Interrupt::Lost);
             return Err(EngineError::DeclaredDead);
@@ -325,6 +378,19 @@ impl Worker<'_> {
             self.timers.heartbeat = Instant::now();
         }
         Ok(None)
+    }
+
+    fn is_cut_off(&self) -> bool {
+        self.lease_keeper.as_ref().is_some_and(LeaseKeeper::is_cut_off)
+    }
+
+    /// Other processes on this machine read it from the lock file, even if they cannot reach the store either.
+    fn note_store_problem(&mut self, error: &StoreError) {
+        let problem = match chain(error) {
+            why if self.is_cut_off() => format!("{CUT_OFF}, so it ended its commands: {why}"),
+            why => why,
+        };
+        self.health.note_store(problem, self.timers.store);
     }
 
     // Stopping
@@ -400,6 +466,9 @@ impl Worker<'_> {
                 Event::Orders => {
                     let hints = self.hints.take_orders();
                     self.dispatcher.note_readers(&hints.readers);
+                    if let Some(spool) = self.context.spool.as_ref().filter(|_| !hints.readers.is_empty()) {
+                        spool.follow(&hints.readers);
+                    }
                     if hints.has_orders {
                         self.timers.tick = Instant::now();
                     }
@@ -454,6 +523,9 @@ impl Worker<'_> {
         }
         if let Phase::Draining { kill_at: Some(at) } = self.phase {
             moments.push(at);
+        }
+        if self.checks_locks() {
+            moments.push(self.timers.locks);
         }
         if self.timers.muted_until > now {
             moments.push(self.timers.muted_until);

@@ -2,20 +2,25 @@
 
 use std::time::{Duration, Instant};
 
-/// How long after its last failure a store counts as failing; the worker retries it much sooner than that.
+/// How long after the next try a store that has failed counts as failing, unless it fails again.
 const STORE_FAILURE_TTL: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 pub(crate) struct HealthNote {
-    /// The last error of the store, and when it occurred.
+    /// The last error of the store, and when it is tried again.
     store: Option<(String, Instant)>,
     published: String,
 }
 
 impl HealthNote {
-    /// Notes an error of the store.
-    pub(crate) fn note_store(&mut self, error: String, now: Instant) {
-        self.store = Some((error, now));
+    /// Notes an error of the store, which is tried again at this moment.
+    pub(crate) fn note_store(&mut self, error: String, retry_at: Instant) {
+        self.store = Some((error, retry_at));
+    }
+
+    /// The problem that was published last; `None` if there is none.
+    pub(crate) fn published(&self) -> Option<&str> {
+        Some(self.published.as_str()).filter(|problem| !problem.is_empty())
     }
 
     /// The text to publish, if it has changed; empty when the worker has no problem. `obstacle` is the reason why

@@ -34,7 +34,7 @@ impl Worker<'_> {
             return Ok(false);
         }
         store.set_worker_state(id, WorkerState::Draining)?;
-        let is_idle = store.orders(id)?.idle && !has_scheduled_job(store)?;
+        let is_idle = store.is_idle(id)? && !has_scheduled_job(store)?;
         if !is_idle {
             store.set_worker_state(id, WorkerState::Running)?;
         }

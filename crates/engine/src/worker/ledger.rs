@@ -6,7 +6,7 @@
 //! next job queued (`prefetch`).
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::dispatcher::{Dispatcher, Interrupt};
 use super::prefetch;
@@ -14,9 +14,15 @@ use super::prefetch::Prefetch;
 use super::spawn_backoff::SpawnBackoff;
 use crate::attempt::{AttemptContext, FinishedAttempt};
 use crate::journal::{Journal, chain};
+use domain::job::Attempt;
+use domain::job::life::StateName;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
-use store::{CancelOrder, Claim, Exchange, ExchangeResult, LeaseStatus, Settlement, Store, StoreError};
+use store::{
+    CancelOrder, Claim, Exchange, ExchangeResult, LeaseRef, LeaseStatus, SettledJob, Settlement, Store,
+    StoreError,
+};
+use sys::clock::since_boot_with_sleep;
 use sys::failpoint;
 
 #[derive(Debug)]
@@ -37,6 +43,8 @@ pub(crate) struct Ledger {
     obstacle: String,
     next_due: Option<Timestamp>,
     may_be_more: bool,
+    /// The store may have recorded some of `unsettled`: the answer was lost.
+    is_unsure: bool,
 }
 
 /// The result of a turn.
@@ -71,6 +79,7 @@ impl Ledger {
             obstacle: String::new(),
             next_due: None,
             may_be_more: false,
+            is_unsure: false,
         }
     }
 
@@ -113,11 +122,17 @@ impl Ledger {
             failpoint::hit("ledger.before_settle");
         }
         let exchange = Exchange { worker: &self.worker, settlements: &self.unsettled, want, want_limited };
-        let exchanged = store.exchange(&exchange)?;
+        let exchanged = store.exchange(&exchange).inspect_err(|error| {
+            self.is_unsure |= has_settled && matches!(error, StoreError::OutcomeUnknown { .. });
+        })?;
         if has_settled {
             failpoint::hit("ledger.after_settle");
         }
-        self.note_settled(&exchanged);
+        self.note_settled(store, &exchanged);
+        self.is_unsure = false;
+        if let Some(spool) = &self.context.spool {
+            self.unsettled.iter().for_each(|settlement| spool.settle(settlement));
+        }
         self.unsettled.clear();
         self.dispatcher.note_recorded(std::mem::take(&mut self.from_slots));
         self.records.drain(..).for_each(|index| self.context.slots.clear_record(index));
@@ -133,11 +148,28 @@ impl Ledger {
     }
 
     /// The results are in the order of the settlements; those of lost leases are missing.
-    fn note_settled(&self, exchanged: &ExchangeResult) {
+    fn note_settled(&self, store: &dyn Store, exchanged: &ExchangeResult) {
         let mut recorded = exchanged.settled.iter().peekable();
         for settlement in &self.unsettled {
-            self.journal.ended(settlement, recorded.next_if(|settled| settled.lease == settlement.lease));
+            let settled = recorded.next_if(|settled| settled.lease == settlement.lease);
+            let before = settled.is_none().then(|| self.recorded_before(store, &settlement.lease)).flatten();
+            self.journal.ended(settlement, settled.or(before.as_ref()));
         }
+    }
+
+    /// The job of a settlement that was recorded by a commit whose outcome this worker did not learn.
+    fn recorded_before(&self, store: &dyn Store, lease: &LeaseRef) -> Option<SettledJob> {
+        let record = if self.is_unsure { store.record(&lease.job).ok()?? } else { return None };
+        let is_it = |attempt: &Attempt| {
+            attempt.number == lease.attempt && attempt.worker == self.worker && attempt.ending.is_some()
+        };
+        let life = &record.job.life;
+        record.history.iter().any(is_it).then(|| SettledJob {
+            lease: lease.clone(),
+            state: life.state.name(),
+            next_retry_at: (life.state.name() == StateName::Failed).then_some(life.due_at),
+            dead: life.state.dead_reason(),
+        })
     }
 
     /// How many jobs to claim (for free slots, plus some prefetched ones while attempts are very short), and how many
@@ -182,11 +214,13 @@ impl Ledger {
         }
     }
 
-    /// Extends every lease of this worker, and ends the attempts whose lease is lost.
-    pub(crate) fn heartbeat(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+    /// Extends every lease of this worker, and ends the attempts whose lease is lost. Returns when the request was sent: the
+    /// leases count from then, on the clock of [`since_boot_with_sleep`].
+    pub(crate) fn heartbeat(&mut self, store: &dyn Store) -> Result<Duration, StoreError> {
         self.collect();
         let mut leases = self.dispatcher.leases();
         leases.extend(self.unsettled.iter().map(|settlement| settlement.lease.clone()));
+        let sent = since_boot_with_sleep();
         let statuses = store.extend(&self.worker, &leases)?;
         let (mut cancelled, mut lost) = (Vec::new(), Vec::new());
         for (lease, status) in leases.into_iter().zip(statuses) {
@@ -198,7 +232,7 @@ impl Ledger {
         }
         self.dispatcher.interrupt(|lease| lost.contains(lease).then_some(Interrupt::Lost));
         self.cancel(&cancelled);
-        Ok(())
+        Ok(sent)
     }
 
     /// Ends these attempts, and releases those that were never started.

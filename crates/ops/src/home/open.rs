@@ -45,8 +45,19 @@ pub(crate) fn open_readable(database: &Path) -> Result<SqliteStore, StoreError> 
 /// Opens a store whose home existed before. Creates nothing: a deleted home must stay deleted.
 pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
     match store {
-        StoreAddress::Sqlite(path) => Ok(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)),
+        StoreAddress::Sqlite(path) => {
+            Ok(rehearsed(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)))
+        }
     }
+}
+
+#[cfg(debug_assertions)]
+use store::rehearsal::wrap as rehearsed;
+
+/// The store itself: only a debug build rehearses.
+#[cfg(not(debug_assertions))]
+fn rehearsed(store: Box<dyn Store>) -> Box<dyn Store> {
+    store
 }
 
 /// Opens the store for a glance: creates nothing, changes nothing, waits for nothing, and does not open files of other

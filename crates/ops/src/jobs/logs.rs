@@ -1,12 +1,14 @@
 //! The output of attempts, which is stored with the attempt or in a log file.
 
 pub mod follow;
+mod parts;
 pub mod reader;
 pub mod tail;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use self::parts::PartReader;
 use self::reader::LogReader;
 use self::tail::{Tail, last_lines};
 use crate::OpError;
@@ -121,6 +123,8 @@ enum Source {
     /// The unread rest of the output stored with the attempt.
     Stored(Vec<u8>),
     File(LogReader),
+    /// The parts that a store of several machines keeps.
+    Parts(PartReader),
 }
 
 impl AttemptOutput {
@@ -142,6 +146,20 @@ impl AttemptOutput {
         }
         match &mut self.source {
             Source::Unknown => Ok(Vec::new()),
+            Source::Parts(reader) => {
+                let Some(tail) = self.tail.take() else {
+                    return reader.read(store, &self.id, self.attempt, has_ended);
+                };
+                let mut lines = Vec::new();
+                loop {
+                    let pieces = reader.read(store, &self.id, self.attempt, has_ended)?;
+                    if pieces.is_empty() {
+                        return Ok(lines);
+                    }
+                    lines.extend(pieces);
+                    lines = last_lines(lines, tail).0;
+                }
+            }
             Source::File(reader) => match self.tail.take() {
                 Some(tail) => reader.seek_tail(tail),
                 None => reader.read(),
@@ -162,6 +180,8 @@ impl AttemptOutput {
     fn find(&mut self, store: &dyn Store, has_ended: bool) -> Result<(), OpError> {
         if has_ended && let Some(stored) = store.output(&self.id, self.attempt)? {
             self.source = Source::Stored(stored);
+        } else if store.spans_machines() {
+            self.source = Source::Parts(PartReader::default());
         } else if let Some(reader) = LogReader::open(&self.path)? {
             self.source = Source::File(reader);
         }

@@ -105,6 +105,16 @@ impl Problem {
         Self::new("silent_worker", message)
     }
 
+    /// A worker that is not on this machine sends no heartbeats.
+    pub(super) fn unheard_worker(worker: &dyn Display, host: &str, silent_for: Duration) -> Self {
+        let silent_for = format_seconds(silent_for);
+        let message = format!(
+            "worker {worker} on host {host} has not been heard of for {silent_for}; its jobs run elsewhere when it has been \
+             silent for a whole lease, at once after `queuectl worker forget {worker}`"
+        );
+        Self::new("silent_worker", message)
+    }
+
     /// The worker is alive and reports a problem.
     pub(super) fn hindered_worker(worker: &dyn Display, why: &str) -> Self {
         let message =
@@ -281,6 +291,12 @@ mod tests {
                 Problem::silent_worker(&"w1", Duration::from_millis(61_500)),
                 "silent_worker",
                 "worker w1 has sent no heartbeat for 1m1s; it may hang or be unable to reach the store; see worker.log",
+            ),
+            (
+                Problem::unheard_worker(&"w1", "box", Duration::from_secs(40)),
+                "silent_worker",
+                "worker w1 on host box has not been heard of for 40s; its jobs run elsewhere when it has been silent for a \
+                 whole lease, at once after `queuectl worker forget w1`",
             ),
             (
                 Problem::hindered_worker(&"w1", "Too many open files"),

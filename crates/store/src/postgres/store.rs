@@ -291,6 +291,10 @@ impl Store for PostgresStore {
         Ok(())
     }
 
+    fn spans_machines(&self) -> bool {
+        true
+    }
+
     fn adopt_settings(&self) -> Result<()> {
         let durability = match self.shared().view(|tx| Ok(tx.settings()?.durability)) {
             Ok(durability) => durability,

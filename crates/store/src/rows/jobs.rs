@@ -4,6 +4,7 @@ pub(crate) mod dependencies;
 pub(crate) mod environments;
 pub(crate) mod history;
 pub(crate) mod leases;
+pub(crate) mod output_parts;
 pub(crate) mod ready;
 pub(crate) mod requests;
 pub(crate) mod row;

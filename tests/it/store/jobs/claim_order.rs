@@ -241,7 +241,7 @@ fn a_worker_for_a_batch_claims_only_jobs_of_that_batch(fixture: &Fixture) {
     fixture.pass_secs(1);
     fixture.enqueue_all((1..=3).map(|at| job(&format!("mine-{at}")).batch("mine")));
     assert_eq!(fixture.claim(&worker, 2), ["mine-1", "mine-2"], "despite jobs ahead of them");
-    assert!(!fixture.orders(&worker).idle);
+    assert!(!fixture.is_idle(&worker));
     fixture.enqueue_all([
         job("urgent").batch("mine").priority(9),
         job("elsewhere").batch("mine").queue("q"),
@@ -262,12 +262,12 @@ fn a_worker_for_a_batch_is_idle_when_the_batch_is_finished(fixture: &Fixture) {
     assert_eq!(fixture.claim(&worker, 9), [""; 0], "its queue is paused");
     fixture.resume("default");
     fixture.run(&worker, FAILURE);
-    assert_eq!((fixture.claim(&worker, 9), fixture.orders(&worker).idle), (vec![], false));
+    assert_eq!((fixture.claim(&worker, 9), fixture.is_idle(&worker)), (vec![], false));
     fixture.pass_secs(2);
     fixture.run(&worker, Outcome::Success);
-    assert!(fixture.orders(&worker).idle);
+    assert!(fixture.is_idle(&worker));
     fixture.remove("a");
-    assert!(fixture.orders(&worker).idle, "the batch is gone");
+    assert!(fixture.is_idle(&worker), "the batch is gone");
 }
 
 fn a_worker_for_a_batch_finds_jobs_whatever_the_clock_says(fixture: &Fixture) {

@@ -330,7 +330,7 @@ fn further_portions_are_unblocked_without_a_bell(fixture: &Fixture) {
     }
     assert!(exchanges >= 1, "more than one portion");
     assert_eq!(in_phase(fixture, Phase::State(StateName::Cancelled)).len(), VERY_MANY + 1);
-    assert!(fixture.orders(&worker).idle);
+    assert!(fixture.is_idle(&worker));
 }
 
 fn a_job_with_unfinished_dependents_is_not_removed(fixture: &Fixture) {

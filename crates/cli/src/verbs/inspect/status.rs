@@ -1,5 +1,6 @@
 //! `queuectl status`
 
+use std::path::Path;
 use std::time::Duration;
 use sys::program::ExitCode;
 
@@ -16,7 +17,8 @@ use domain::values::clock::Clock;
 use domain::values::span::{SpanError, parse_span};
 use ops::json::StatusJson;
 use ops::status::{HOW_TO_START_A_WORKER, Problem, Status, status};
-use store::Queue;
+use ops::worker::local::describe_local_workers;
+use store::{Queue, Store};
 
 /// Show jobs, queues, workers and problems
 ///
@@ -54,8 +56,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let home = context.location()?.home;
-    let store = context.store()?;
-    let status = status(store, &home, &context.time_format())?;
+    let (store, status) = read(context, &home).map_err(|failure| {
+        // The workers of this machine may know why.
+        let is_unavailable = failure.exit == Exit::Unavailable;
+        failure.and_hint(is_unavailable.then(|| describe_local_workers(&home)).flatten())
+    })?;
     if args.check {
         return check(&status.problems, context);
     }
@@ -65,6 +70,11 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     })?;
     context.note_home()?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn read<'c>(context: &'c Context, home: &Path) -> Result<(&'c dyn Store, Status), Failure> {
+    let store = context.store()?;
+    Ok((store, status(store, home, &context.time_format())?))
 }
 
 /// Prints only the problems. The exit code says whether there are any.

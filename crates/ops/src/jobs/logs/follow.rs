@@ -17,6 +17,8 @@ use sys::poll::Poll;
 
 /// The delay between two polls grows from the minimum to the maximum while nothing happens.
 const MIN_POLL_DELAY: Duration = Duration::from_millis(1);
+/// The minimum for a store that is asked over a network.
+const MIN_REMOTE_POLL_DELAY: Duration = Duration::from_millis(10);
 const MAX_POLL_DELAY: Duration = Duration::from_millis(100);
 
 /// An event of a followed job, in order.
@@ -67,7 +69,8 @@ impl<'s> Follower<'s> {
     /// Follows an existing job from this attempt on. The attempt need not have begun.
     pub fn new(store: &'s dyn Store, home: PathBuf, id: JobId, from_attempt: u32) -> Self {
         let next = from_attempt.max(1);
-        let delays = Poll::growing(MIN_POLL_DELAY, MAX_POLL_DELAY);
+        let least = if store.spans_machines() { MIN_REMOTE_POLL_DELAY } else { MIN_POLL_DELAY };
+        let delays = Poll::growing(least, MAX_POLL_DELAY);
         Self {
             store,
             home,

@@ -11,7 +11,7 @@ use crate::rows::keys::WorkerSeq;
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{Row, Sql, named, params};
-use crate::{NewWorker, Result, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
+use crate::{Beat, NewWorker, Result, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
 use domain::values::name::{QueueName, WorkerId};
 use sys::host::{FileId, HostKey, Origin};
 
@@ -100,6 +100,11 @@ pub(crate) fn set_slots(tx: &Tx<'_>, worker: &WorkerId, slots: WorkerSlots) -> R
     Ok(())
 }
 
+pub(crate) fn set_health(tx: &Tx<'_>, worker: &WorkerId, problem: Option<&str>) -> Result<()> {
+    tx.execute("update workers set health = :problem where id = :worker", named! { worker, problem })?;
+    Ok(())
+}
+
 /// The columns that its orders depend on.
 pub(crate) struct WorkerRow {
     pub(crate) seq: WorkerSeq,
@@ -129,8 +134,19 @@ pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerRow> {
 }
 
 pub(crate) fn beat(tx: &Tx<'_>, seq: WorkerSeq) -> Result<()> {
-    tx.execute("update workers set last_heartbeat = ?2 where seq = ?1", params![seq, tx.now])?;
+    tx.execute(
+        "update workers set last_heartbeat = ?2, beat = beat + 1 where seq = ?1",
+        params![seq, tx.now],
+    )?;
     Ok(())
+}
+
+/// The beats of all workers that have not stopped.
+pub(crate) fn beats(tx: &Tx<'_>) -> Result<Vec<Beat>> {
+    // By index workers_live.
+    tx.all("select id, beat from workers where state <> 'stopped'", params![], |row| {
+        Ok(Beat { worker: row.get("id")?, number: row.get("beat")? })
+    })
 }
 
 pub(crate) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerSeq> {
@@ -181,17 +197,18 @@ pub(crate) fn any_live(sql: &dyn Sql) -> Result<bool> {
     Ok(found)
 }
 
-pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Worker>> {
+/// The workers that have not stopped: all of them, or those of one machine.
+pub(crate) fn list(tx: &Tx<'_>, machine_id: Option<&str>) -> Result<Vec<Worker>> {
     // By index workers_live. The running jobs are found by index jobs_by_state, once for all workers.
     tx.all(
         "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0) as held, state,
                 started_at, last_heartbeat, folder, held.until as lease_until, coalesce(slots, concurrency) as slots,
-                machine_id, home_id, pid_namespace, lock_device, lock_inode
+                machine_id, home_id, pid_namespace, lock_device, lock_inode, beat, health
          from workers left join (select worker_seq, count(*) as count, min(lease_until) as until
                                  from jobs where state = 'processing' group by worker_seq) held
               on held.worker_seq = workers.seq
-         where state <> 'stopped' order by seq",
-        params![],
+         where state <> 'stopped' and (machine_id = :machine_id or cast(:machine_id as text) is null) order by seq",
+        named! { machine_id },
         |row| read(tx, row),
     )
 }
@@ -212,6 +229,8 @@ fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker> {
         state: row.get("state")?,
         started_at: row.get("started_at")?,
         last_heartbeat: row.get("last_heartbeat")?,
+        beat: row.get("beat")?,
+        health: row.get("health")?,
         folder: row.get("folder")?,
         lease_until: lease_until.map(|until| tx.lease_from_stored(until)),
         overdue: lease_until.is_some_and(|until| until < tx.lease_now()),

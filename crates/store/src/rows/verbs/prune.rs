@@ -7,7 +7,7 @@
 
 use super::{free_pages, remove};
 use crate::rows::jobs::row;
-use crate::rows::jobs::{dependencies, unique_keys};
+use crate::rows::jobs::{dependencies, output_parts, unique_keys};
 use crate::rows::keys::JobSeq;
 use crate::rows::tx::Tx;
 use crate::rows::{named, read};
@@ -138,6 +138,20 @@ fn delete_job(tx: &mut Tx<'_>, seq: JobSeq) -> Result<Option<(u64, u32)>> {
 }
 
 fn outputs(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
+    let mut pruned = outputs_of_attempts(tx, prune)?;
+    if pruned.next.is_none() && !prune.dry_run {
+        let expired = output_parts::expired(tx, prune.before, prune.limit)?;
+        for (seq, number) in &expired {
+            output_parts::delete_of_attempt(tx, *seq, *number)?;
+        }
+        pruned.count += expired.len() as u64;
+        // Those are gone, so the next step finds others after the same cursor.
+        pruned.next = (expired.len() == prune.limit).then_some(prune.after);
+    }
+    Ok(pruned)
+}
+
+fn outputs_of_attempts(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
     let found = stored_outputs(tx, prune)?;
     let mut pruned = PruneResult::default();
     for (seq, number, created_at, finished_at) in &found {

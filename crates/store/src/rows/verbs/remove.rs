@@ -68,6 +68,7 @@ fn delete_rows(tx: &Tx<'_>, seq: JobSeq) -> Result<()> {
          where seq in (select worker_seq from attempts where seq = :seq) and state = 'stopped'
                and substr(queues, 1, 1) = '{' and substr(queues, 3, 3) = 'job'",
         "delete from outputs where seq = :seq",
+        "delete from output_parts where seq = :seq",
         "delete from attempts where seq = :seq",
         "delete from events where seq = :seq",
         "delete from jobs where seq = :seq",

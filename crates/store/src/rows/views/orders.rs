@@ -1,6 +1,5 @@
 //! The orders for a worker: a few reads, each by an index.
 
-use super::idle;
 use crate::rows::jobs::row::malformed;
 use crate::rows::keys::WorkerSeq;
 use crate::rows::named;
@@ -24,7 +23,6 @@ pub(crate) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders> {
         paused,
         settings: tx.settings()?.clone(),
         next_fire: schedules::next_fire(tx)?,
-        idle: idle::is_idle(tx, &known.served)?,
         next_delivery: deliveries::next_due(tx)?,
     })
 }

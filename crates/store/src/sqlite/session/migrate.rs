@@ -17,7 +17,10 @@ use sys::failpoint;
 use sys::fs::owner_only;
 
 /// The statements that lead from each version to the next. Append-only once a version has been released.
-const MIGRATIONS: [&str; 1] = [include_str!("../../../../../migrations/sqlite/0001_schema.sql")];
+const MIGRATIONS: [&str; 2] = [
+    include_str!("../../../../../migrations/sqlite/0001_schema.sql"),
+    include_str!("../../../../../migrations/sqlite/0003_hosts.sql"),
+];
 
 /// The schema version that this program reads and writes.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]

@@ -32,14 +32,19 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     context.print_list::<WorkerJson<'_>, _>(&workers, &if_empty, |workers| table(workers, clock))
 }
 
-/// A row for each worker.
+/// A row for each worker, with the host if they have several.
 pub(crate) fn table(workers: &[Worker], clock: &Clock) -> Table {
-    let mut table = Table::new(&["WORKER", "STATE", "RUNNING", "PID", "STARTED", "HEARTBEAT", "QUEUES"])
+    let has_hosts = workers.windows(2).any(|pair| pair[0].host != pair[1].host);
+    let host_head: &[&str] = if has_hosts { &["HOST"] } else { &[] };
+    let others = ["STATE", "RUNNING", "PID", "STARTED", "HEARTBEAT", "QUEUES"];
+    let mut table = Table::new(&[&["WORKER"], host_head, &others].concat())
         .with_numbers(&["RUNNING", "PID"])
         .with_optional_columns(&["PID", "STARTED", "HEARTBEAT"]);
     for worker in workers {
-        table.row(vec![
-            worker.id.as_str().into(),
+        let host = has_hosts.then(|| worker.host.as_str().into());
+        let mut row: Vec<Cell> = vec![worker.id.as_str().into()];
+        row.extend(host);
+        row.extend([
             state(worker),
             format!("{}/{}", worker.running, worker.concurrency).into(),
             worker.pid.to_string().into(),
@@ -47,6 +52,7 @@ pub(crate) fn table(workers: &[Worker], clock: &Clock) -> Table {
             clock.ago(worker.last_heartbeat).into(),
             served(&worker.served).into(),
         ]);
+        table.row(row);
     }
     table
 }

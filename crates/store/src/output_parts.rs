@@ -1,0 +1,62 @@
+//! The output of attempts in a store that spans machines: a reader cannot open a log file on another one.
+
+use std::ops::Range;
+
+use crate::rows::jobs::{output_parts, row};
+use crate::rows::keys::JobSeq;
+use crate::{Result, Store};
+use domain::values::name::JobId;
+
+/// Whole entries of output (see [`domain::log`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputPart {
+    /// The offset of the part in the log file of its attempt.
+    pub at: u64,
+    pub content: Vec<u8>,
+}
+
+/// The longest part, unless a single entry is longer.
+pub const MAX_PART_BYTES: usize = 64 << 10;
+
+impl dyn Store + '_ {
+    /// Adds parts to the output of an attempt, after it deleted those that begin in `gone`. Doing it twice changes nothing.
+    /// The output of a job that was removed is not kept.
+    pub fn put_output(
+        &self,
+        job_number: u64,
+        attempt: u32,
+        gone: Option<&Range<u64>>,
+        parts: &[OutputPart],
+    ) -> Result<()> {
+        let seq = JobSeq::of_number(job_number);
+        self.transact("put_output", |tx| {
+            if row::id(tx, seq)?.is_none() {
+                return Ok(());
+            }
+            if let Some(gone) = gone {
+                output_parts::delete_range(tx, seq, attempt, gone.start, gone.end)?;
+            }
+            output_parts::put(tx, seq, attempt, parts)
+        })
+    }
+
+    /// The parts of an attempt's output that begin at this offset or later, in order, until they have `max_bytes`.
+    pub fn output_after(
+        &self,
+        job: &JobId,
+        attempt: u32,
+        offset: u64,
+        max_bytes: usize,
+    ) -> Result<Vec<OutputPart>> {
+        self.view(|tx| match row::by_id(tx, job)? {
+            Some(job) => output_parts::after(tx, job.seq, attempt, offset, max_bytes),
+            None => Ok(Vec::new()),
+        })
+    }
+
+    /// Deletes the parts of an attempt, because its output is stored with it.
+    pub fn delete_output_parts(&self, job_number: u64, attempt: u32) -> Result<()> {
+        let seq = JobSeq::of_number(job_number);
+        self.transact("delete_output_parts", |tx| output_parts::delete_of_attempt(tx, seq, attempt))
+    }
+}

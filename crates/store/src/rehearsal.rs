@@ -1,0 +1,139 @@
+//! In debug builds, a store that behaves as if it were on a network, so that tests can cut it off without a server.
+//!
+//! `QUEUECTL_REHEARSE=FOLDER` makes every store of the process say that it spans machines. While one of these files is in
+//! the folder, calls behave accordingly:
+//!
+//! | file | effect |
+//! |---|---|
+//! | `cut` | every call fails at once |
+//! | `hang` | every call waits until the file is gone |
+//! | `lose-answers` | the verb that it contains takes effect, and fails with an unknown outcome |
+//! | `cut-output` | every call that ships output fails |
+//! | `listening` | the store says that its workers hear of every change |
+//!
+//! The folder is in the home of the process, and the folders of other homes are out of reach, as on another machine.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::transaction::{ReadWork, WriteWork};
+use crate::{
+    Effects, Exchange, ExchangeResult, NewWorker, Notice, Orders, Pace, Result, Store, StoreError, Wake,
+};
+use domain::values::name::WorkerId;
+use domain::values::timestamp::Timestamp;
+use sys::process::Holder;
+
+/// How often a call that hangs checks whether it may go on.
+const HANG_POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The store itself, unless a test wants to rehearse.
+pub fn wrap(store: Box<dyn Store>) -> Box<dyn Store> {
+    match std::env::var_os("QUEUECTL_REHEARSE") {
+        Some(folder) => Box::new(Rehearsal { store, folder: folder.into() }),
+        None => store,
+    }
+}
+
+#[derive(Debug)]
+struct Rehearsal {
+    store: Box<dyn Store>,
+    folder: PathBuf,
+}
+
+impl Rehearsal {
+    fn is(&self, name: &str) -> bool {
+        self.folder.join(name).exists()
+    }
+
+    /// The store, if the network lets the call through.
+    fn reached(&self) -> Result<&dyn Store> {
+        while self.is("hang") {
+            std::thread::sleep(HANG_POLL_INTERVAL);
+        }
+        if self.is("cut") {
+            return Err(StoreError::Unavailable { source: "the network is cut".into() });
+        }
+        Ok(self.store.as_ref())
+    }
+
+    fn written<T>(&self, verb: &str, answer: Result<T>) -> Result<T> {
+        let loses =
+            || std::fs::read_to_string(self.folder.join("lose-answers")).is_ok_and(|lost| lost == verb);
+        if answer.is_ok() && loses() {
+            return Err(StoreError::OutcomeUnknown { source: "the answer was lost".into() });
+        }
+        answer
+    }
+}
+
+impl Store for Rehearsal {
+    fn now(&self) -> Result<Timestamp> {
+        self.store.now()
+    }
+
+    fn read(&self, work: &mut ReadWork<'_>) -> Result<()> {
+        self.reached()?.read(work)
+    }
+
+    fn write(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects> {
+        if verb == "put_output" && self.is("cut-output") {
+            return Err(StoreError::Unavailable { source: "the network is cut".into() });
+        }
+        self.written(verb, self.reached()?.write(verb, work))
+    }
+
+    fn secure_reads(&self) -> Result<()> {
+        self.reached()?.secure_reads()
+    }
+
+    fn listen(&self, worker: &NewWorker) -> Result<Box<dyn Wake>> {
+        self.reached()?.listen(worker)
+    }
+
+    fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
+        self.written("exchange", self.reached()?.exchange(exchange))
+    }
+
+    fn orders(&self, worker: &WorkerId) -> Result<Orders> {
+        self.reached()?.orders(worker)
+    }
+
+    fn has_worker(&self) -> Result<bool> {
+        self.reached()?.has_worker()
+    }
+
+    fn announce(&self, notice: Notice<'_>) -> Result<()> {
+        self.reached()?.announce(notice)
+    }
+
+    fn pace(&self) -> Pace {
+        if self.is("listening") { Pace::Listening } else { Pace::Polling }
+    }
+
+    fn spans_machines(&self) -> bool {
+        true
+    }
+
+    fn adopt_settings(&self) -> Result<()> {
+        self.reached()?.adopt_settings()
+    }
+
+    fn reach(&self, folder: &Path) -> PathBuf {
+        let path = self.store.reach(folder);
+        let is_of_this_home = self.folder.parent().is_some_and(|home| path.starts_with(home));
+        if is_of_this_home { path } else { self.folder.join("out-of-reach") }
+    }
+
+    fn prepare_logs(&self, logs: &Path) -> Result<()> {
+        self.store.prepare_logs(logs)
+    }
+
+    fn writer(&self) -> Option<Holder> {
+        self.store.writer()
+    }
+
+    fn tidy(&self) {
+        self.store.tidy();
+    }
+}

@@ -1,0 +1,68 @@
+//! The output of attempts that is too long to be stored with the attempt, in parts of whole entries. A part is found by its
+//! offset in the log file from which it was read.
+
+use crate::rows::keys::JobSeq;
+use crate::rows::named;
+use crate::rows::tx::Tx;
+use crate::{OutputPart, Result};
+use domain::values::timestamp::Timestamp;
+
+/// A part that was stored before is replaced: the answer to the first request may have been lost.
+pub(crate) fn put(tx: &Tx<'_>, seq: JobSeq, number: u32, parts: &[OutputPart]) -> Result<()> {
+    for OutputPart { at, content } in parts {
+        tx.execute(
+            "insert into output_parts (seq, number, part_at, content) values (:seq, :number, :at, :content)
+             on conflict (seq, number, part_at) do update set content = excluded.content",
+            named! { seq, number, at, content },
+        )?;
+    }
+    Ok(())
+}
+
+/// Deletes the parts that begin in this range.
+pub(crate) fn delete_range(tx: &Tx<'_>, seq: JobSeq, number: u32, from: u64, to: u64) -> Result<()> {
+    tx.execute(
+        "delete from output_parts where seq = :seq and number = :number and part_at >= :from and part_at < :to",
+        named! { seq, number, from, to },
+    )?;
+    Ok(())
+}
+
+/// The parts from this offset on, until they have `max_bytes`.
+pub(crate) fn after(
+    tx: &Tx<'_>,
+    seq: JobSeq,
+    number: u32,
+    offset: u64,
+    max_bytes: usize,
+) -> Result<Vec<OutputPart>> {
+    let (mut parts, mut bytes) = (Vec::new(), 0);
+    // By the primary key of output_parts.
+    tx.query(
+        "select part_at, content from output_parts
+         where seq = :seq and number = :number and part_at >= :offset order by part_at",
+        named! { seq, number, offset },
+        &mut |row| {
+            let part = OutputPart { at: row.get("part_at")?, content: row.get("content")? };
+            bytes += part.content.len();
+            parts.push(part);
+            Ok(bytes < max_bytes)
+        },
+    )?;
+    Ok(parts)
+}
+
+/// The attempts with parts that ended by this time.
+pub(crate) fn expired(tx: &Tx<'_>, before: Timestamp, limit: usize) -> Result<Vec<(JobSeq, u32)>> {
+    tx.all(
+        "select distinct p.seq, p.number from output_parts p join attempts a on a.seq = p.seq and a.number = p.number
+         where a.finished_at <= :before limit :limit",
+        named! { before, limit },
+        |row| Ok((row.get("seq")?, row.get("number")?)),
+    )
+}
+
+pub(crate) fn delete_of_attempt(tx: &Tx<'_>, seq: JobSeq, number: u32) -> Result<()> {
+    tx.execute("delete from output_parts where seq = :seq and number = :number", named! { seq, number })?;
+    Ok(())
+}
