@@ -6,20 +6,27 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{OrderHints, Result, StoreError, Wake};
 
-/// A descriptor that never becomes readable.
+/// Two descriptors that never become readable. A worker watches both, and a descriptor can be watched only once.
 #[derive(Debug)]
-pub(super) struct Silence(OwnedFd);
+pub(super) struct Silence {
+    work: OwnedFd,
+    orders: OwnedFd,
+}
 
 impl Silence {
     pub(super) fn new() -> Result<Self> {
-        let descriptor = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        descriptor.map(Self).map_err(|error| StoreError::unavailable(error.into()))
+        Ok(Self { work: silent()?, orders: silent()? })
     }
+}
+
+fn silent() -> Result<OwnedFd> {
+    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        .map_err(|error| StoreError::unavailable(error.into()))
 }
 
 impl Wake for Silence {
     fn work(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.work.as_fd()
     }
 
     fn take_work(&self) -> Option<u8> {
@@ -29,7 +36,7 @@ impl Wake for Silence {
     fn pass_on(&self, _hops: u8) {}
 
     fn orders(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.orders.as_fd()
     }
 
     fn take_orders(&self) -> OrderHints {
