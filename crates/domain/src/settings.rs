@@ -176,6 +176,15 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The defaults of a queue on a server. A network fails more often and longer than a disk, so leases last longer.
+    pub fn default_on_server() -> Self {
+        Self {
+            heartbeat_interval: Duration::from_secs(10),
+            lease: Duration::from_secs(60),
+            ..Self::default()
+        }
+    }
+
     /// Changes one setting, after checking the value alone and with the others.
     pub fn set(&mut self, key: SettingKey, value: &str) -> Result<(), SettingError> {
         let mut changed = self.clone();
@@ -185,11 +194,12 @@ impl Settings {
         Ok(())
     }
 
-    /// Builds settings from stored values, which were checked together when they were stored.
+    /// Builds settings from stored values, which were checked together when they were stored, over the defaults.
     pub fn from_stored<'a>(
+        defaults: Self,
         stored: impl IntoIterator<Item = (SettingKey, &'a str)>,
     ) -> Result<Self, SettingError> {
-        let mut settings = Self::default();
+        let mut settings = defaults;
         for (key, value) in stored {
             settings.assign(key, value)?;
         }
@@ -372,6 +382,13 @@ mod tests {
             assert_eq!(settings, defaults, "{key}");
             assert_eq!(key.name().parse(), Ok(key));
         }
+    }
+
+    #[test]
+    fn the_defaults_on_a_server_are_valid() {
+        let mut settings = Settings::default_on_server();
+        assert_eq!(settings.set(SettingKey::Lease, "60s"), Ok(()));
+        assert_eq!(settings, Settings::default_on_server());
     }
 
     #[test]

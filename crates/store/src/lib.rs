@@ -47,6 +47,7 @@ pub use workers::*;
 
 use std::path::{Path, PathBuf};
 
+use domain::settings::Settings;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use sys::process::Holder;
@@ -89,6 +90,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// The defaults of settings in this store.
+    fn default_settings(&self) -> Settings {
+        Settings::default()
+    }
     /// Adopts changed settings that concern this connection.
     fn adopt_settings(&self) -> Result<()>;
     /// The path by which this process reaches a folder of a worker.

@@ -4,6 +4,7 @@
 //!   always compiled, and so are the errors. Code that talks to a server needs the feature `postgres`.
 //! - `session`: a connection, its statements and errors, and the schema. `link`: a session that is opened again when it
 //!   was lost.
+//! - `report` asks a server about itself; `grant` has the rights of roles.
 //! - `store` implements [`crate::Store`]; `crate::rows` has the verbs. `wake`: how workers are woken.
 //!
 //! **The gate.** A verb of `crate::rows` is written for one writer. It first locks the gate, a table without rows, so it is
@@ -17,8 +18,12 @@ pub mod address;
 #[cfg(feature = "postgres")]
 pub mod connect;
 pub mod connect_error;
+pub mod grant;
+pub mod identifier;
 #[cfg(feature = "postgres")]
 mod link;
+#[cfg(feature = "postgres")]
+pub mod report;
 #[cfg(feature = "postgres")]
 mod session;
 #[cfg(feature = "postgres")]
@@ -30,6 +35,8 @@ pub use address::{Address, AddressError};
 #[cfg(feature = "postgres")]
 pub use connect::{ConnectOptions, Connected, Target, connect};
 pub use connect_error::{ConnectError, ConnectProblem};
+#[cfg(feature = "postgres")]
+pub use report::probe;
 #[cfg(feature = "postgres")]
 pub use session::migrate::SCHEMA_VERSION;
 #[cfg(feature = "postgres")]

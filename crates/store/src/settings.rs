@@ -30,13 +30,13 @@ impl dyn Store + '_ {
 }
 
 pub fn in_force(store: &dyn Store) -> Result<Settings> {
-    from_stored(&store.settings()?)
+    from_stored(store.default_settings(), &store.settings()?)
 }
 
-/// The effective settings for these stored values, or an error that names the invalid one.
-pub fn from_stored(stored: &BTreeMap<SettingKey, String>) -> Result<Settings> {
+/// The effective settings for these stored values over the defaults of their store, or an error that names the invalid one.
+pub fn from_stored(defaults: Settings, stored: &BTreeMap<SettingKey, String>) -> Result<Settings> {
     let values = stored.iter().map(|(key, value)| (*key, value.as_str()));
-    Settings::from_stored(values)
+    Settings::from_stored(defaults, values)
         .map_err(|_| first_invalid(stored).expect("an invalid value was found before"))
 }
 
@@ -47,7 +47,9 @@ fn first_invalid(stored: &BTreeMap<SettingKey, String>) -> Option<StoreError> {
 
 /// The error for a stored value, if it is invalid.
 pub fn check_value(key: SettingKey, value: &str) -> Option<StoreError> {
-    Settings::from_stored([(key, value)]).err().map(|error| invalid_setting(key.name(), &error))
+    Settings::from_stored(Settings::default(), [(key, value)])
+        .err()
+        .map(|error| invalid_setting(key.name(), &error))
 }
 
 pub fn invalid_setting(key: &str, error: &SettingError) -> StoreError {

@@ -64,6 +64,8 @@ const MAKE_FLAGS: [&str; 3] = ["CARGO_MAKEFLAGS", "MAKEFLAGS", "MFLAGS"];
 const JOB_SERVER: &str = "--jobserver";
 /// The prefix of queuectl's own variables: a job that enqueues another does not pass its own identity on.
 const OWN_PREFIX: &str = "QUEUECTL_";
+/// The password of a PostgreSQL server, and the file that has it.
+const SERVER_PASSWORDS: [&str; 2] = ["PGPASSFILE", "PGPASSWORD"];
 
 /// Variables by name, as bytes: an environment need not be UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +75,16 @@ impl Environment {
     /// Keeps the variables that the command may need.
     pub fn capture(variables: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> Self {
         Self(variables.into_iter().filter(|(name, value)| !is_volatile(name, value)).collect())
+    }
+
+    /// Without the variables that open a PostgreSQL server: for a queue on such a server, where they are most likely the
+    /// password of the queue itself.
+    #[must_use]
+    pub fn without_server_passwords(mut self) -> Self {
+        for name in SERVER_PASSWORDS {
+            self.0.remove(name.as_bytes());
+        }
+        self
     }
 
     pub fn get(&self, name: &str) -> Option<&[u8]> {
@@ -138,6 +150,13 @@ mod tests {
             [("MAKEFLAGS", "-j8 --jobserver-auth=fifo:/tmp/GMfifo7"), ("SUDO_COMMAND", "queuectl enqueue")];
         assert_eq!(capture(&[&trace[..], &make, &kept].concat()), capture(&kept));
         assert_eq!(capture(&trace), Environment::default());
+    }
+
+    #[test]
+    fn passwords_of_a_server_are_kept_unless_the_queue_is_on_one() {
+        let captured = capture(&[("PGHOST", "db"), ("PGPASSFILE", "/x"), ("PGPASSWORD", "secret")]);
+        assert_eq!(captured.get("PGPASSWORD"), Some(&b"secret"[..]));
+        assert_eq!(captured.without_server_passwords(), capture(&[("PGHOST", "db")]));
     }
 
     #[test]

@@ -106,6 +106,9 @@ pub struct Origin {
 pub struct Caller {
     /// Its working directory. `None` if it is unknown; each job must then set its own.
     pub cwd: Option<String>,
+    /// The jobs may run on another machine: one that names no directory starts in the home directory of the worker's
+    /// account.
+    pub runs_elsewhere: bool,
     /// Its environment; `None` if the jobs use the worker's.
     pub environment: Option<Arc<Environment>>,
     pub if_absent: bool,
@@ -185,7 +188,7 @@ impl JobSpec {
                 ..self.options()?
             },
             stdin: origin.caller.stdin.clone(),
-            cwd: Some(resolve_cwd(self.cwd, origin.caller.cwd.as_deref())?),
+            cwd: resolve_cwd(self.cwd, &origin.caller)?,
             id: self.id.unwrap_or_else(generate_id),
             command: self.command.ok_or(SpecError::NoCommand)?,
             queue: self.queue.unwrap_or_else(QueueName::default_queue),
@@ -260,11 +263,12 @@ impl JobSpec {
 }
 
 /// Resolves a relative directory against the caller's.
-fn resolve_cwd(cwd: Option<String>, here: Option<&str>) -> Result<String, SpecError> {
-    match (cwd, here) {
-        (Some(cwd), _) if cwd.starts_with('/') => Ok(cwd),
-        (Some(cwd), Some(here)) => Ok(format!("{here}/{cwd}")),
-        (None, Some(here)) => Ok(here.to_owned()),
+fn resolve_cwd(cwd: Option<String>, caller: &Caller) -> Result<Option<String>, SpecError> {
+    match (cwd, caller.cwd.as_deref()) {
+        (Some(cwd), _) if cwd.starts_with('/') => Ok(Some(cwd)),
+        (None, _) if caller.runs_elsewhere => Ok(None),
+        (Some(cwd), Some(here)) => Ok(Some(format!("{here}/{cwd}"))),
+        (None, Some(here)) => Ok(Some(here.to_owned())),
         (Some(_) | None, None) => Err(SpecError::NoCurrentDirectory),
     }
 }

@@ -14,10 +14,13 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use tokio_postgres::{Client, SimpleQueryMessage};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
 use self::error::Failure;
 use self::statement::Prepared;
+use super::connect::Server;
+pub(super) use super::identifier::quoted;
 use super::{Address, ConnectOptions, Connected, Target, connect};
 use crate::{Result, StoreError};
 
@@ -39,6 +42,7 @@ const CLOCK: &str = "select cast(extract(epoch from clock_timestamp()) * 1000 as
 pub(super) struct Session {
     runtime: Runtime,
     client: Client,
+    pub(super) server: Server,
     pub(super) schema: String,
     statements: RefCell<HashMap<String, Prepared>>,
     health: Cell<Health>,
@@ -62,12 +66,13 @@ impl Session {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(StoreError::unavailable)?;
         let options = ConnectOptions { target, session_settings: session_settings(&address.schema) };
-        let Connected { client, connection, .. } =
+        let Connected { client, connection, server, .. } =
             runtime.block_on(connect(address, &options)).map_err(Box::new)?;
         runtime.spawn(connection);
         Ok(Self {
             runtime,
             client,
+            server,
             schema: address.schema.clone(),
             statements: RefCell::default(),
             health: Cell::new(Health::Fit),
@@ -101,6 +106,11 @@ impl Session {
             self.health.set(failure.health());
         }
         Err(failure)
+    }
+
+    /// The only row of a statement that is not prepared for later.
+    pub(super) fn one_row(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, Failure> {
+        self.wait(self.client.query_one(sql, parameters))
     }
 
     /// Runs statements without parameters in one request, and returns the last column of the last row, if there is any.
@@ -182,11 +192,6 @@ fn session_settings(schema: &str) -> String {
         ("idle_in_transaction_session_timeout", IDLE_TIMEOUT.as_millis().to_string()),
     ];
     settings.map(|(name, value)| format!("-c {name}={}", escaped(&value))).join(" ")
-}
-
-/// A name as an SQL identifier.
-pub(super) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// The server splits its options at white space, unless a backslash is before it.

@@ -22,7 +22,7 @@ use crate::rows::verbs::exchange;
 use crate::rows::views::orders;
 use crate::transaction::{ReadWork, Verdict, WriteWork};
 use crate::{Exchange, ExchangeResult, NewWorker, Notice, Orders, Result, Store, StoreError, Wake};
-use domain::settings::Durability;
+use domain::settings::{Durability, Settings};
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use sys::clock::{self, Clock};
@@ -53,6 +53,13 @@ impl PostgresStore {
     /// Opens the queue in this schema. A schema that is missing or empty becomes a queue.
     pub fn open(address: &Address, clock: Option<Arc<dyn Clock>>) -> Result<Self> {
         let store = Self::with_link(Link::open(address, Target::Primary, Permission::Create)?, clock);
+        store.adopt_settings()?;
+        Ok(store)
+    }
+
+    /// Opens a queue that exists. A schema without one is [`StoreError::NotAStore`].
+    pub fn open_existing(address: &Address, clock: Option<Arc<dyn Clock>>) -> Result<Self> {
+        let store = Self::with_link(Link::open(address, Target::Primary, Permission::Nothing)?, clock);
         store.adopt_settings()?;
         Ok(store)
     }
@@ -293,6 +300,10 @@ impl Store for PostgresStore {
 
     fn spans_machines(&self) -> bool {
         true
+    }
+
+    fn default_settings(&self) -> Settings {
+        Settings::default_on_server()
     }
 
     fn adopt_settings(&self) -> Result<()> {

@@ -226,6 +226,14 @@ impl<'c> Tx<'c> {
         self.any(sql, params, |_| Ok(true))
     }
 
+    /// The defaults of settings in this database.
+    pub(crate) fn default_settings(&self) -> Settings {
+        match self.dialect() {
+            Dialect::Sqlite => Settings::default(),
+            Dialect::Postgres => Settings::default_on_server(),
+        }
+    }
+
     /// The effective settings, read once.
     pub(crate) fn settings(&self) -> Result<&Settings> {
         if let Some(settings) = self.settings.get() {

@@ -185,9 +185,19 @@ fn wait_for_end(pid: Pid) {
 
 /// The variables of this process, for a program that is to have the same.
 pub fn own_environment() -> io::Result<CstrArray> {
+    own_environment_and(None)
+}
+
+/// As [`own_environment`], and a variable that replaces one of its name.
+pub fn own_environment_and(added: Option<(&[u8], &[u8])>) -> io::Result<CstrArray> {
     let mut list = CstrArray::default();
     for (name, value) in user::variables() {
-        list.push(&[&name, b"=", &value])?;
+        if added.is_none_or(|(replaced, _)| name != replaced) {
+            list.push(&[&name, b"=", &value])?;
+        }
+    }
+    if let Some((name, value)) = added {
+        list.push(&[name, b"=", value])?;
     }
     Ok(list)
 }

@@ -154,7 +154,7 @@ impl Parts {
                 .take(Parameter::RootCertificates)
                 .map_or(RootCertificates::Usual, root_certificates),
             pooler: self.take(Parameter::Pooler).map_or(Ok(Pooler::None), pooler)?,
-            listen: self.take(Parameter::Listen).map(listen).transpose()?,
+            listen: self.take(Parameter::Listen).as_deref().map(listen).transpose()?,
             connect_timeout: self
                 .take(Parameter::ConnectTimeout)
                 .map_or(Ok(DEFAULT_CONNECT_TIMEOUT), connect_timeout)?,
@@ -240,12 +240,8 @@ fn pooler(value: String) -> Result<Pooler, AddressError> {
     }
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "as the other readers of values, which keep theirs for the error"
-)]
-fn listen(value: String) -> Result<Box<Address>, AddressError> {
-    let address = parse(&value).map_err(|error| AddressError::Listen(Box::new(error)))?;
+fn listen(value: &str) -> Result<Box<Address>, AddressError> {
+    let address = parse(value).map_err(|error| AddressError::Listen(Box::new(error)))?;
     Ok(Box::new(address))
 }
 

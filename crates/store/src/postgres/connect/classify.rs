@@ -1,6 +1,5 @@
 //! Which problem an error of the driver is.
 
-use std::error::Error as _;
 use std::io;
 
 use rustls::{CertificateError, Error as TlsError};
@@ -70,10 +69,8 @@ fn network_or_tls(error: io::Error) -> ConnectProblem {
     match tls {
         Some(TlsError::InvalidCertificate(refused)) => certificate_problem(refused),
         Some(error) => ConnectProblem::Tls(error.to_string()),
-        None if error.kind() == io::ErrorKind::InvalidInput && error.source().is_some() => {
-            ConnectProblem::Tls(error.to_string())
-        }
-        None if error.kind() == io::ErrorKind::InvalidInput || error.kind() == io::ErrorKind::InvalidData => {
+        // An error of the decoder, not of the system.
+        None if error.raw_os_error().is_none() && error.get_ref().is_some() => {
             ConnectProblem::NotPostgres(error.to_string())
         }
         None => network_problem(error),
@@ -83,7 +80,8 @@ fn network_or_tls(error: io::Error) -> ConnectProblem {
 #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is not ours and grows")]
 fn certificate_problem(refused: &CertificateError) -> ConnectProblem {
     match refused {
-        CertificateError::UnknownIssuer => ConnectProblem::UnknownAuthority,
+        // A bad signature: another authority has the same name.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => ConnectProblem::UnknownAuthority,
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             ConnectProblem::ExpiredCertificate
         }

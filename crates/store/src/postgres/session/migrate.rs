@@ -12,6 +12,7 @@ use tokio_postgres::error::SqlState;
 
 use super::error::Failure;
 use super::{DEADLINE, Session, quoted};
+use crate::postgres::identifier::literal;
 use crate::{Result, StoreError};
 
 /// The statements that lead from each version to the next. Append-only once a version has been released.
@@ -155,10 +156,4 @@ fn parse(row: &str) -> Result<Found> {
 /// Without its schema a table is missing, too.
 pub(in crate::postgres) fn is_missing(failure: &Failure) -> bool {
     failure.code() == Some(&SqlState::UNDEFINED_TABLE)
-}
-
-/// A text as an SQL literal.
-fn literal(text: &str) -> String {
-    // The form with backslash escapes does not depend on a setting of the server.
-    format!("E'{}'", text.replace('\\', r"\\").replace('\'', r"\'"))
 }

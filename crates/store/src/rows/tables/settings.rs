@@ -20,13 +20,13 @@ pub(crate) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>> {
 }
 
 pub(crate) fn load(tx: &Tx<'_>) -> Result<Settings> {
-    from_stored(&stored(tx)?)
+    from_stored(tx.default_settings(), &stored(tx)?)
 }
 
 /// Uses the default for an invalid value; otherwise an invalid setting could not be repaired.
 fn load_valid(tx: &Tx<'_>) -> Result<Settings> {
     let is_valid = |(key, value): &(SettingKey, String)| check_value(*key, value).is_none();
-    from_stored(&stored(tx)?.into_iter().filter(is_valid).collect())
+    from_stored(tx.default_settings(), &stored(tx)?.into_iter().filter(is_valid).collect())
 }
 
 /// Deletes the row of a setting that this program does not know; `false` if there is none.
@@ -46,7 +46,7 @@ pub(crate) fn set(
 ) -> Result<(), WriteError<SettingError>> {
     let mut settings = load_valid(tx)?;
     let before = settings.get(key);
-    let new_value = value.map_or_else(|| Settings::default().get(key), str::to_owned);
+    let new_value = value.map_or_else(|| tx.default_settings().get(key), str::to_owned);
     settings.set(key, &new_value).map_err(WriteError::Refused)?;
     match value {
         Some(_) => tx.execute(

@@ -138,7 +138,8 @@ fn enqueue_one(tx: &mut Tx<'_>, job: &NewJob) -> Result<EnqueueResult> {
 /// The job of a schedule under the current settings; the caller chooses its id.
 fn new_job(tx: &Tx<'_>, known: &ScheduleRow) -> Result<NewJob> {
     let environment = known.environment_id.map(|id| environments::load(tx, id)).transpose()?;
-    let caller = Caller { environment, ..Caller::default() };
+    // A schedule has an absolute directory, or none where its jobs may run on any machine.
+    let caller = Caller { environment, runs_elsewhere: true, ..Caller::default() };
     let origin = Origin { settings: tx.settings()?.clone(), caller };
     let job = known.schedule.job.clone().resolve(&origin, || known.schedule.job_id(tx.now, 1));
     job.map_err(|error| row::malformed("schedule", error))
