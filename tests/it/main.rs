@@ -16,6 +16,7 @@ mod engine;
 mod faults;
 mod folder_snapshot;
 mod fuzz;
+mod postgres;
 #[cfg(debug_assertions)]
 // Released builds are linked statically, so nothing can stand between them and the system.
 mod power;

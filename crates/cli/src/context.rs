@@ -20,7 +20,7 @@ use domain::values::timestamp::Timestamp;
 use ops::OpError;
 use ops::escape::write_json;
 use ops::home::location;
-use ops::home::location::{Location, LocationArgs};
+use ops::home::location::{Location, LocationArgs, StoreAddress};
 use ops::home::open;
 use store::Store;
 use sys::signal::interrupts::Interrupts;
@@ -75,6 +75,11 @@ impl Context {
         let location = location::locate(&self.wanted)?;
         if let Some(skipped) = &location.skipped_home {
             self.hint(&format!("{skipped}; ignoring it and using {}", location.home.display()))?;
+        }
+        if let (StoreAddress::Postgres(address), Some(_)) = (&location.store, &self.wanted.store)
+            && address.has_password()
+        {
+            self.hint("other users can see the arguments of a command; keep the password in ~/.pgpass or QUEUECTL_STORE")?;
         }
         Ok(self.location.get_or_init(|| location).clone())
     }

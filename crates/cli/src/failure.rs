@@ -1,6 +1,7 @@
 //! Failures as the user sees them: one line, a hint where one helps, and an exit code.
 
 use std::io::{self, Write};
+use std::path::Path;
 use sys::program::ExitCode;
 
 use clap::ColorChoice;
@@ -13,14 +14,18 @@ use domain::job::life::StateName;
 use domain::job::template::TemplateError;
 use domain::schedule::ScheduleError;
 use domain::settings::{SettingError, SettingKey};
+use domain::text::shell::quote_words;
 use domain::values::name::{JobId, QueueName};
 use engine::EngineError;
 use ops::OpError;
 use ops::config::how_to_repair;
 use ops::error::{Named, chain, without_os_codes};
-use ops::home::ownership::{advice, advice_for_found, advice_for_making, advice_for_owner, how_to_create};
+use ops::home::ownership::{
+    advice, advice_for_found, advice_for_making, advice_for_owner, how_to_create, word,
+};
 use ops::jobs::enqueue::each::EachError;
 use proof::ProofError;
+use store::postgres::identifier::quoted;
 use store::sqlite::RestoreError;
 use store::transfer::ImportError;
 use store::{Conflict, EnqueueRefusal, StoreError};
@@ -176,12 +181,7 @@ fn judge(error: &OpError) -> Judgement {
         OpError::Import(error) => judge_import(error),
         OpError::BadLine { source, .. } => judge_line(source),
         OpError::Stopped { line, stored, source } => judge_stop(*line, *stored, source),
-        OpError::PartlyDone { source, .. } => {
-            let exit = judge_store(source).0;
-            // `Unavailable` would promise that nothing was changed.
-            let exit = if matches!(exit, Exit::Unknown | Exit::Corrupt) { exit } else { Exit::Failed };
-            with_hint(exit, "run the same command again to change the rest")
-        }
+        OpError::PartlyDone { source, .. } => judge_part(source),
         OpError::Unacknowledged { ids, witness, .. } => {
             with_hint(Exit::Unknown, retry_hint(ids, witness.as_ref()))
         }
@@ -201,6 +201,7 @@ fn judge(error: &OpError) -> Judgement {
         }
         OpError::CannotMake { .. } | OpError::CannotReadLog { .. } => (Exit::Unavailable, None),
         OpError::DamagedOutput { .. } | OpError::DamagedLog { .. } => (Exit::Corrupt, None),
+        OpError::NoQueueOnServer { .. } => with_hint(Exit::NotFound, CREATE_ON_SERVER),
         OpError::NoQueue { missing, home } => with_hint(Exit::NotFound, how_to_create(missing, home)),
         OpError::NoSuchJob(_) => with_hint(Exit::NotFound, HOW_TO_LIST_JOBS),
         OpError::NoSuch { what, nearest, .. } => {
@@ -266,9 +267,34 @@ fn judge(error: &OpError) -> Judgement {
         | OpError::RelativeFolder
         | OpError::BadConfigFile { .. }
         | OpError::EmptyStore
-        | OpError::UnknownStore
-        | OpError::NoPostgres => (Exit::Usage, None),
+        | OpError::UnknownStore => (Exit::Usage, None),
+        OpError::Address(error) => (Exit::Usage, error.hint()),
+        OpError::ExposedPassword { path, .. } => with_hint(Exit::Usage, how_to_hide(path)),
+        OpError::NotInFile { schema, .. } => with_hint(Exit::Usage, how_to_copy(schema)),
     }
+}
+
+/// For a change of many jobs that stopped in the middle.
+fn judge_part(source: &StoreError) -> Judgement {
+    let exit = judge_store(source).0;
+    // `Unavailable` would promise that nothing was changed.
+    let exit = if matches!(exit, Exit::Unknown | Exit::Corrupt) { exit } else { Exit::Failed };
+    with_hint(exit, "run the same command again to change the rest")
+}
+
+/// For a schema on a server without a queue.
+const CREATE_ON_SERVER: &str =
+    "check the database and the schema in the address; `queuectl store migrate` creates a queue there";
+
+/// For a settings file with a password that others can read.
+fn how_to_hide(path: &Path) -> String {
+    format!("run `chmod 600 {}`, or move the password to ~/.pgpass", word(path))
+}
+
+/// For a queue on a server, which has no file to copy.
+fn how_to_copy(schema: &str) -> String {
+    let schema = quote_words(&[quoted(schema)]);
+    format!("use `pg_dump -n {schema}` and `pg_restore`, or `queuectl export` and `queuectl import`")
 }
 
 fn judge_restore(error: &RestoreError) -> Judgement {

@@ -46,7 +46,7 @@ pub(super) struct Global {
     /// The home directory of the queue [default: the nearest .queuectl in this directory or above it, else ~/.queuectl]
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
     pub(super) home: Option<PathBuf>,
-    /// The queue's database [default: queue.db in the home]
+    /// The queue's database: a path, or postgres://USER@HOST/DATABASE [default: queue.db in the home]
     #[arg(long, global = true, value_name = "PATH", help_heading = "Global options")]
     pub(super) store: Option<OsString>,
     /// Print JSON

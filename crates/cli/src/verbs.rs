@@ -14,7 +14,7 @@ use self::inspect::{events, explain, graph, list, logs, show, status, summary, u
 use self::jobs::{batch, enqueue, run, schedule};
 use self::manage::{cancel, dlq, edit, pause, remove, resume, retry};
 use self::upkeep::{
-    backup, complete, completions, doctor, export, import, init, man, prune, restore, selftest,
+    backup, complete, completions, doctor, export, import, init, man, prune, restore, selftest, store,
 };
 use self::workers::{config, hook, queue, worker};
 use super::context::Context;
@@ -86,6 +86,7 @@ pub(super) const GROUPS: [Group; 6] = [
             &Row("restore", Reference(restore::run)),
             &Row("export", Reference(export::run)),
             &Row("import", Reference(import::run)),
+            &Row("store", Reference(store::run)),
             &Row("selftest", Reference(selftest::run)),
             &Row("completions", Reference(completions::run)),
             &Row("man", Reference(man::run)),

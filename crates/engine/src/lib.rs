@@ -44,6 +44,6 @@ pub use error::EngineError;
 pub use hooks::hook_test::test_hook;
 pub use hooks::webhook::{PostError, Request, post};
 pub use journal::attempts::{AttemptChange, AttemptEvent, AttemptFilter, AttemptJournal};
-pub use supervisor::pool::{Pool, UP, open_log, start_detached};
+pub use supervisor::pool::{Pool, SecretAddress, UP, open_log, start_detached};
 pub use supervisor::run as run_supervisor;
 pub use worker::{OpenStore, WorkerExit, WorkerPlan, run as run_worker};

@@ -17,6 +17,7 @@ pub(crate) mod spool;
 pub(crate) mod store_backoff;
 pub(crate) mod wake;
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -57,7 +58,7 @@ use store::{
 };
 use sys::host;
 use sys::host::{Observer, Origin};
-use sys::process::{load, rlimit, spawn, user};
+use sys::process::{load, rlimit, spawn};
 use sys::signal::interrupts::Interrupts;
 use sys::{failpoint, signal};
 
@@ -70,7 +71,9 @@ pub struct WorkerPlan {
     pub id: WorkerId,
     pub home: PathBuf,
     /// The absolute path of the database, if it is not the home's own.
-    pub store: Option<PathBuf>,
+    pub store: Option<OsString>,
+    /// The environment of commands that have none of their own.
+    pub environment: Environment,
     pub served: ServedJobs,
     /// Slots; `None` follows the setting, also when it changes.
     pub concurrency: Option<Concurrency>,
@@ -423,7 +426,7 @@ fn attempt_context(
             worker_id: plan.id.clone(),
             home: plan.home.clone(),
             store: plan.store.clone(),
-            own_environment: Environment::capture(user::variables()),
+            own_environment: plan.environment.clone(),
         },
         logs: spool.as_ref().map_or_else(|| plan.home.join(log::FOLDER), |spool| spool.folder.clone()),
         spool,

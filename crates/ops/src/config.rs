@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::OpError;
-use domain::settings::{SettingKey, Settings};
+use domain::settings::SettingKey;
 use domain::text::shell::quote_words;
 use store::settings::check_value;
 use store::{Notice, Store, StoreError};
@@ -36,7 +36,7 @@ pub fn how_to_repair(key: &str) -> String {
 
 pub fn list(store: &dyn Store) -> Result<Vec<Setting>, StoreError> {
     let stored = store.settings()?;
-    let defaults = Settings::default();
+    let defaults = store.default_settings();
     let setting = |key: SettingKey| {
         let default = defaults.get(key);
         let (value, origin) = match stored.get(&key) {

@@ -13,6 +13,8 @@ mod limits;
 mod machine;
 mod queue;
 mod recount;
+#[cfg(feature = "postgres")]
+mod server;
 mod workers;
 
 pub use recount::repair;
@@ -27,11 +29,13 @@ use super::config::how_to_repair;
 use super::error::chain;
 use super::home::location;
 use super::home::location::{CONFIG_FILE, FoundHome, LocationArgs, StoreAddress};
+use super::home::open::open_for_reading;
 use super::home::ownership::advice_for_found;
 use domain::settings::Settings;
 use domain::values::clock::TimeFormat;
+use store::postgres::Address;
 use store::settings::in_force;
-use store::sqlite::{Depth, SqliteStore};
+use store::sqlite::Depth;
 use store::{Contradiction, Store, StoreError};
 use sys::fs::owner_only;
 use sys::fs::ownership::OwnershipError;
@@ -164,7 +168,7 @@ pub fn diagnose(
                 |skipped: OwnershipError| Finding::warning("home", format!("{skipped}; it was skipped"));
             skipped_home.map(warn).into_iter().for_each(|finding| diagnosis.add(finding));
             check_home(&mut diagnosis, &options, &home)
-                .and_then(|store| check_queue(&mut diagnosis, &options, &store, &home))
+                .and_then(|store| check_queue(&mut diagnosis, &options, store.as_ref(), &home))
         }
         Err(error) => {
             let advice = if let OpError::ExposedHome { home, source } = &error {
@@ -185,22 +189,75 @@ pub fn diagnose(
 }
 
 /// Checks the home and returns its queue, open for reading, if there is one.
-fn check_home(diagnosis: &mut Diagnosis, options: &ExamineOptions<'_>, home: &Path) -> Option<SqliteStore> {
+fn check_home(
+    diagnosis: &mut Diagnosis,
+    options: &ExamineOptions<'_>,
+    home: &Path,
+) -> Option<Box<dyn Store>> {
     if home::check(diagnosis, home) == HomeCondition::Broken {
         return None;
     }
     home::count_logs(diagnosis, home);
-    let StoreAddress::Sqlite(database) = find_store(diagnosis, options.args, home)?;
-    disk::check(diagnosis, home, owner_only::folder_of(&database));
-    if owner_only::folder_of(&database) != home {
-        home::check_store(diagnosis, &database);
+    match find_store(diagnosis, options.args, home)? {
+        StoreAddress::Sqlite(database) => check_file(diagnosis, options, home, &database),
+        StoreAddress::Postgres(address) => {
+            disk::check(diagnosis, home, home);
+            check_server(diagnosis, options, &address)
+        }
     }
-    let store = database::check(diagnosis, options, &database);
+}
+
+fn check_file(
+    diagnosis: &mut Diagnosis,
+    options: &ExamineOptions<'_>,
+    home: &Path,
+    database: &Path,
+) -> Option<Box<dyn Store>> {
+    disk::check(diagnosis, home, owner_only::folder_of(database));
+    if owner_only::folder_of(database) != home {
+        home::check_store(diagnosis, database);
+    }
+    let store = database::check(diagnosis, options, database);
     if let (Some(store), Depth::Full) = (&store, options.depth) {
         recount::check(diagnosis, store);
     }
-    gate::check(diagnosis, &database);
-    store
+    gate::check(diagnosis, database);
+    store.map(|store| -> Box<dyn Store> { Box::new(store) })
+}
+
+#[cfg(feature = "postgres")]
+fn check_server(
+    diagnosis: &mut Diagnosis,
+    options: &ExamineOptions<'_>,
+    address: &Address,
+) -> Option<Box<dyn Store>> {
+    if !server::check(diagnosis, address) {
+        return None;
+    }
+    match open_for_reading(address) {
+        Ok(store) => {
+            if options.depth == Depth::Full {
+                recount::check(diagnosis, store.as_ref());
+            }
+            Some(store)
+        }
+        Err(error) => {
+            diagnosis.refuse("queue", error, None);
+            None
+        }
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+fn check_server(
+    diagnosis: &mut Diagnosis,
+    _: &ExamineOptions<'_>,
+    address: &Address,
+) -> Option<Box<dyn Store>> {
+    if let Err(error) = open_for_reading(address) {
+        diagnosis.refuse("queue", error, None);
+    }
+    None
 }
 
 fn find_store(diagnosis: &mut Diagnosis, args: &LocationArgs, home: &Path) -> Option<StoreAddress> {
@@ -228,7 +285,7 @@ fn check_queue(
     home: &Path,
 ) -> Option<Settings> {
     let settings = in_force(store);
-    let lease = settings.as_ref().map_or_else(|_| Settings::default().lease, |settings| settings.lease);
+    let lease = settings.as_ref().map_or_else(|_| store.default_settings().lease, |settings| settings.lease);
     let checked =
         workers::check(diagnosis, store, home, lease).and_then(|()| machine::check_clock(diagnosis, store));
     if let Err(error) = checked {

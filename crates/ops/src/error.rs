@@ -15,6 +15,7 @@ use domain::settings::SettingError;
 use domain::text::nearest::nearest;
 use domain::values::name::{BatchName, HookName, JobId, NameError, QueueName, ScheduleName};
 use domain::values::span::format_span;
+use store::postgres::AddressError;
 use store::sqlite::RestoreError;
 use store::transfer::ImportError;
 use store::{Conflict, EnqueueRefusal, StoreError, WriteError};
@@ -224,6 +225,11 @@ pub enum OpError {
     Restore(#[from] RestoreError),
     #[error("no home directory: none of --home, QUEUECTL_HOME and HOME is set")]
     NoHome,
+    #[error("there is no queue at `{address}`")]
+    NoQueueOnServer {
+        /// Without a password.
+        address: String,
+    },
     #[error("there is no queue in `{}`", missing.display())]
     NoQueue {
         /// The home, or the database that is elsewhere.
@@ -251,8 +257,12 @@ pub enum OpError {
     /// The address is not quoted: there may be a password in it.
     #[error("unsupported store URL: a store is a path or a postgres:// URL")]
     UnknownStore,
-    #[error("PostgreSQL stores are not supported yet")]
-    NoPostgres,
+    #[error("the address of the PostgreSQL store is invalid")]
+    Address(#[from] AddressError),
+    #[error("`{}` has a password in it and can be read by others (mode {mode:04o})", path.display())]
+    ExposedPassword { path: PathBuf, mode: u32 },
+    #[error("`queuectl {refused}` is for stores that are a file, and this one is in PostgreSQL")]
+    NotInFile { refused: &'static str, schema: String },
 }
 
 impl<R: std::error::Error> From<WriteError<R>> for OpError

@@ -28,8 +28,8 @@ pub struct ScheduleRequest {
 #[derive(Clone, Debug)]
 pub struct ScheduleChange {
     pub request: ScheduleRequest,
-    /// The directory that a relative `cwd` starts from.
-    pub cwd: Option<String>,
+    /// From which a relative `cwd` starts.
+    pub caller: Caller,
     /// Jobs get the worker's environment instead of the one that was captured.
     pub drops_environment: bool,
 }
@@ -56,7 +56,7 @@ pub fn add(
 ) -> Result<Schedule, OpError> {
     let ScheduleRequest { name, when, policy, job } = request;
     check_new_command(&job)?;
-    let job = checked(store, job, policy, caller.cwd)?;
+    let job = checked(store, job, policy, &caller)?;
     let new = NewSchedule { name, when, job, environment: caller.environment, policy };
     let schedule = store.add_schedule(&new, by)?;
     store.announce(Notice::Orders)?;
@@ -64,14 +64,9 @@ pub fn add(
 }
 
 /// The job with an absolute `cwd`. An invalid job is reported now instead of at every run.
-fn checked(
-    store: &dyn Store,
-    mut job: JobSpec,
-    policy: Policy,
-    cwd: Option<String>,
-) -> Result<JobSpec, OpError> {
+fn checked(store: &dyn Store, mut job: JobSpec, policy: Policy, caller: &Caller) -> Result<JobSpec, OpError> {
     check_job(&job, policy)?;
-    let origin = Origin { settings: in_force(store)?, caller: Caller { cwd, ..Caller::default() } };
+    let origin = Origin { settings: in_force(store)?, caller: caller.clone() };
     let resolved = job.clone().resolve(&origin, || JobIdSequence::default().next(Timestamp::EPOCH, 0))?;
     job.cwd = resolved.cwd;
     Ok(job)
@@ -88,12 +83,12 @@ pub fn edit(
     change: ScheduleChange,
     by: &str,
 ) -> Result<Schedule, OpError> {
-    let ScheduleChange { request: ScheduleRequest { name, when, policy, job }, cwd, drops_environment } =
+    let ScheduleChange { request: ScheduleRequest { name, when, policy, job }, caller, drops_environment } =
         change;
     if job.command != seen.job.command {
         check_new_command(&job)?;
     }
-    let job = checked(store, job, policy, cwd)?;
+    let job = checked(store, job, policy, &caller)?;
     let edit = ScheduleEdit { when, job, policy, drops_environment };
     let Some(schedule) = store.edit_schedule(seen, &edit, by)? else {
         return Err(no_such(store, &name)?);

@@ -9,6 +9,8 @@
 pub mod backup;
 pub mod export;
 pub mod import;
+pub mod migrate;
 pub mod prune;
 pub mod restore;
 pub mod spooled_writer;
+pub mod store_info;

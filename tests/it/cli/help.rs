@@ -237,7 +237,7 @@ fn failures() -> Vec<(Vec<&'static str>, i32)> {
         (vec!["config", "set", "lease", "1s"], 2),
         (vec!["dlq", "retry", "a"], 4),
         (vec!["remove", "a", "--state", "dead"], 2),
-        (vec!["--store", "postgres://h/db", "list"], 2),
+        (vec!["--store", "postgres://h/db?sslmode=prefer", "list"], 2),
     ]
 }
 

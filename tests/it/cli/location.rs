@@ -1,8 +1,9 @@
 //! Where the home and the store are.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use super::harness::pseudo_terminal::on_terminal;
@@ -18,7 +19,7 @@ impl HomeCandidates {
     fn new() -> Self {
         let home = Home::new();
         let below = home.folder().join("project/src/deep");
-        std::fs::create_dir_all(&below).expect("a folder");
+        fs::create_dir_all(&below).expect("a folder");
         Self { home, below }
     }
 
@@ -91,7 +92,7 @@ fn a_parent_home_of_another_user_is_ignored() {
         allow(&candidates.in_folder(path), 0o755);
     }
     let user = candidates.in_folder("user");
-    std::fs::create_dir(&user).expect("a folder");
+    fs::create_dir(&user).expect("a folder");
     chown(&user, Some(65_534), Some(65_534)).expect("it is given away");
     let call = candidates.home.call_without_home(["enqueue", "-q", "--", "true"]).at(&candidates.below);
     call.env("HOME", &user).unprivileged().run().ok();
@@ -155,28 +156,36 @@ fn an_invalid_settings_file_is_refused() {
     }
 }
 
-const URLS: [&str; 5] = [
-    "postgres://ada:s3cret@db/queue",
-    "postgresql://ada:s3cret@db/queue",
-    "POSTGRES://ada:s3cret@db/queue",
-    "mysql://ada:s3cret@db/queue",
-    "postgres://ada:s3cret@[bad",
+const URLS: [(&str, i32); 6] = [
+    // Nothing listens there.
+    ("postgres://ada:s3cret@127.0.0.1:1/queue", 5),
+    ("postgresql://ada:s3cret@127.0.0.1:1/queue", 5),
+    ("POSTGRES://ada:s3cret@127.0.0.1:1/queue", 5),
+    ("mysql://ada:s3cret@db/queue", 2),
+    ("postgres://ada:s3cret@[bad", 2),
+    ("postgres://ada:s3cret@db/queue?sslmode=prefer", 2),
 ];
 
 #[test]
-fn a_server_is_refused_and_its_password_never_printed() {
-    for url in URLS {
+fn a_server_that_cannot_be_used_is_refused_and_its_password_never_printed() {
+    for (url, code) in URLS {
         let home = Home::new();
         let flag = format!("--store={url}");
         let calls = [
             home.call([&flag, "list"]),
             home.call([&flag, "list", "--json"]),
             home.call(["list"]).env("QUEUECTL_STORE", url),
-            home.call(["list", &flag, "--bogus"]),
-            home.call(["list", &format!("--stroe={url}")]),
+            home.call([&flag, "enqueue", "--", "true"]),
+            home.call([&flag, "doctor"]),
         ];
-        for call in calls {
-            let ran = call.run().fails(2);
+        for (at, call) in calls.into_iter().enumerate() {
+            let ran = call.run().fails(if at == 4 && code == 2 { 1 } else { code });
+            assert!(!ran.stderr.contains("s3cret") && !ran.stdout.contains("s3cret"), "{ran}");
+        }
+        for mistyped in
+            [home.call(["list", &flag, "--bogus"]), home.call(["list", &format!("--stroe={url}")])]
+        {
+            let ran = mistyped.run().fails(2);
             assert!(!ran.stderr.contains("s3cret"), "{ran}");
         }
         assert!(!home.path().exists(), "nothing was made");
@@ -185,7 +194,7 @@ fn a_server_is_refused_and_its_password_never_printed() {
 
 #[test]
 fn a_password_in_an_invalid_settings_file_is_not_printed() {
-    for url in URLS {
+    for (url, _) in URLS {
         for line in [
             format!("store = {url:?}"),
             format!("stor = {url:?}"),
@@ -200,6 +209,31 @@ fn a_password_in_an_invalid_settings_file_is_not_printed() {
             let ran = home.run(["list"]).fails(2);
             assert!(!ran.stderr.contains("s3cret"), "{line}: {ran}");
         }
+    }
+}
+
+#[test]
+fn a_settings_file_with_a_password_must_be_private() {
+    let home = Home::new();
+    let path = home.file("home/config.toml", "store = 'postgres://ada:s3cret@127.0.0.1:1/queue'");
+    let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
+    set_mode(0o640);
+    let ran = home.run(["list"]).fails(2).says("can be read by others (mode 0640)").says("chmod 600");
+    assert!(!ran.stderr.contains("s3cret"), "{ran}");
+    set_mode(0o600);
+    home.run(["list"]).fails(5).says("connection refused");
+    // Without a password its mode does not matter.
+    fs::write(&path, "store = 'postgres://ada@127.0.0.1:1/queue'").expect("written");
+    set_mode(0o644);
+    home.run(["list"]).fails(5).says("connection refused");
+}
+
+#[test]
+fn verbs_about_a_file_refuse_a_server_with_another_way() {
+    let home = Home::new();
+    for args in [["backup", "copy"], ["restore", "copy"]] {
+        let ran = home.call(args).env("QUEUECTL_STORE", "postgres://ada@127.0.0.1:1/queue?schema=s1").run();
+        ran.fails(2).says("this one is in PostgreSQL").says("pg_dump -n").says("s1").says("queuectl export");
     }
 }
 
@@ -275,7 +309,7 @@ fn a_home_that_was_found_above_is_named_on_a_terminal() {
     let home = Home::new();
     home.call_without_home(["init", "-q", "project"]).run().ok();
     let below = home.folder().join("project/src");
-    std::fs::create_dir(&below).expect("a folder");
+    fs::create_dir(&below).expect("a folder");
     let call = |folder: &str, args: &[&str]| {
         let call = home.call_without_home([&["--color", "never"], args].concat());
         call.at(&home.folder().join(folder)).env("HOME", home.folder().join("user"))
@@ -298,7 +332,7 @@ fn a_home_that_was_found_above_is_named_on_a_terminal() {
 #[test]
 fn the_home_of_the_user_is_not_news() {
     let home = Home::new();
-    std::fs::create_dir(home.folder().join("src")).expect("a folder");
+    fs::create_dir(home.folder().join("src")).expect("a folder");
     for args in [["list"], ["status"]] {
         let call = home.call_without_home(args).at(&home.folder().join("src"));
         let screen = on_terminal(call.into_command(), 80, "").screen;

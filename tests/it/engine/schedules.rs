@@ -34,7 +34,7 @@ impl Home {
             policy: Policy::new(None, None, None).expect("the defaults"),
             job: serde_json::from_str(r#"{"command":"true","cwd":"/"}"#).expect("a job"),
         };
-        let caller = Caller { cwd: None, environment: None, if_absent: false, batch: None, stdin: None };
+        let caller = Caller { cwd: None, ..Caller::default() };
         schedule::add(store.as_ref(), wanted, caller, "tester").expect("it is added");
     }
 }

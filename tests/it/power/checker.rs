@@ -128,8 +128,7 @@ pub fn read_home(home: &Path) -> Result<QueueContents, Box<dyn Error>> {
 
 fn enqueue(home: &Path) -> Result<(), Box<dyn Error>> {
     let store = store(home)?;
-    let caller =
-        Caller { cwd: Some("/".to_owned()), environment: None, if_absent: false, batch: None, stdin: None };
+    let caller = Caller { cwd: Some("/".to_owned()), ..Caller::default() };
     let request: JobSpec = serde_json::from_str(&format!(r#"{{"id":"{AFTERWARDS}","command":"true"}}"#))?;
     Enqueuer::new(store.as_ref(), caller)?.enqueue(vec![request])?;
     let stored = store.find(&AFTERWARDS.parse()?)?;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command};
 
-use domain::settings::{Durability, SettingKey, Settings};
+use domain::settings::{Durability, SettingKey};
 
 use super::Candidate;
 use super::place::{Line, Place};
@@ -152,9 +152,9 @@ fn setting_values(line: &Line<'_>) -> Vec<Candidate> {
     let Some(key) = line.words.first().and_then(|key| SettingKey::from_str(key).ok()) else {
         return Vec::new();
     };
-    let stored = stored::ask(line.location.clone(), |store| store.settings());
-    let stored = stored.and_then(|mut stored| stored.remove(&key));
-    let default = Settings::default().get(key);
+    let found = stored::ask(line.location.clone(), |store| Ok((store.settings()?, store.default_settings())));
+    let (mut stored, defaults) = found.unwrap_or_default();
+    let (stored, default) = (stored.remove(&key), defaults.get(key));
     let choices = if key == SettingKey::BackoffStrategy {
         Strategy::ALL.map(Strategy::name).to_vec()
     } else if key == SettingKey::Durability {

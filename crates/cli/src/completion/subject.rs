@@ -11,6 +11,7 @@ use domain::values::signal::USUAL;
 use ops::jobs::columns;
 use ops::jobs::list::Sort;
 use store::Phase;
+use store::postgres::grant::Part;
 
 use super::Candidate;
 
@@ -78,6 +79,7 @@ pub(crate) fn subject(verb: &str, argument: &Arg) -> Subject {
         "CAUSE" => Subject::Stored(Stored::Cause),
         "STATE" => Subject::Words(phases()),
         "SIGNAL" => words(USUAL),
+        "PART" => words(Part::ALL.map(Part::name)),
         "FILE" | "PATH" => Subject::Shell(ShellWord::File),
         "DIR" => Subject::Shell(ShellWord::Folder),
         "COMMAND" => Subject::Shell(ShellWord::Command),

@@ -3,11 +3,11 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use crate::context::Context;
 use crate::failure::Failure;
-use domain::job::environment::Environment;
 use ops::OpError;
+use ops::home::location::StoreAddress;
 use ops::jobs::enqueue::Caller;
-use sys::process::user;
 
 /// The most standard input that a job can have: it is kept in the database, and in the memory of the worker that runs it.
 const MAX_STDIN_BYTES: u64 = 16 << 20;
@@ -17,20 +17,44 @@ pub(crate) struct CallerFlags {
     /// If a job with this id exists, return it instead of failing
     #[arg(long, help_heading = "Duplicates")]
     if_absent: bool,
-    /// Run with the worker's environment instead of the current one
-    #[arg(long, help_heading = "Job")]
-    no_env_capture: bool,
+    #[command(flatten)]
+    capture: CaptureFlags,
     /// Read standard input (at most 16 MiB), keep it with the job, and give it to every attempt
     #[arg(long, help_heading = "Job")]
     stdin: bool,
 }
 
-impl CallerFlags {
-    /// For verbs whose jobs always get generated ids.
-    pub(crate) fn without_if_absent(no_env_capture: bool) -> Self {
-        Self { if_absent: false, no_env_capture, stdin: false }
-    }
+/// Which environment a job gets.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct CaptureFlags {
+    /// Run with the worker's environment instead of the current one
+    #[arg(long, help_heading = "Job")]
+    no_env_capture: bool,
+    /// Run with the current environment; the default unless the queue is in PostgreSQL
+    #[arg(long, help_heading = "Job", conflicts_with = "no_env_capture")]
+    env_capture: bool,
+}
 
+impl CaptureFlags {
+    /// The directory and the environment of this process, as far as a new job inherits them. A queue on a server has workers
+    /// on other machines, where the directory may not exist and the environment means something else.
+    pub(crate) fn caller(self, context: &Context) -> Result<Caller, Failure> {
+        let location = context.location()?;
+        let runs_elsewhere = match &location.store {
+            StoreAddress::Sqlite(_) => false,
+            StoreAddress::Postgres(_) => true,
+        };
+        let captures = self.env_capture || !self.no_env_capture && !runs_elsewhere;
+        Ok(Caller {
+            cwd: working_directory(),
+            runs_elsewhere,
+            environment: captures.then(|| Arc::new(location.environment())),
+            ..Caller::default()
+        })
+    }
+}
+
+impl CallerFlags {
     pub(crate) fn passes_input(&self) -> bool {
         self.stdin
     }
@@ -44,13 +68,11 @@ impl CallerFlags {
             .with_hint("write `queuectl enqueue --stdin COMMAND`; jobs of a list can read files"))
     }
 
-    pub(crate) fn caller(&self) -> Result<Caller, Failure> {
+    pub(crate) fn caller(&self, context: &Context) -> Result<Caller, Failure> {
         Ok(Caller {
             stdin: if self.stdin { read_stdin()? } else { None },
-            cwd: working_directory(),
-            environment: (!self.no_env_capture).then(|| Arc::new(Environment::capture(user::variables()))),
             if_absent: self.if_absent,
-            batch: None,
+            ..self.capture.caller(context)?
         })
     }
 }
@@ -70,6 +92,6 @@ fn read_stdin() -> Result<Option<Arc<[u8]>>, Failure> {
 }
 
 /// The caller's working directory; none if it was deleted or its path is not UTF-8.
-pub(crate) fn working_directory() -> Option<String> {
+fn working_directory() -> Option<String> {
     std::env::current_dir().ok()?.into_os_string().into_string().ok()
 }

@@ -155,7 +155,10 @@ impl Roff {
     fn program(&mut self) {
         self.section("ENVIRONMENT");
         self.entry("QUEUECTL_HOME", "The home directory of the queue; --home has precedence.");
-        self.entry("QUEUECTL_STORE", "The queue's database; --store has precedence.");
+        self.entry(
+            "QUEUECTL_STORE",
+            "The queue's database, a path or a postgres:// URL; --store has precedence.",
+        );
         self.entry("NO_COLOR", "If it is set and not empty, nothing is coloured.");
         self.section("FILES");
         self.entry(

@@ -27,7 +27,7 @@ const MAX_NAME_WIDTH: usize = 30;
 const MIN_CLAUSE_WIDTH: usize = 14;
 
 /// Flags that few people need, by their ids. A verb with many flags only names them.
-const RARE: [&str; 24] = [
+const RARE: [&str; 25] = [
     "max_attempts",
     "backoff",
     "retry_on",
@@ -41,6 +41,7 @@ const RARE: [&str; 24] = [
     "cwd",
     "if_absent",
     "no_env_capture",
+    "env_capture",
     "csv",
     "on_missed",
     "missed_limit",

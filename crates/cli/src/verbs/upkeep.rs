@@ -11,3 +11,4 @@ pub(crate) mod man;
 pub(crate) mod prune;
 pub(crate) mod restore;
 pub(crate) mod selftest;
+pub(crate) mod store;

@@ -5,7 +5,7 @@
 //! Nothing is cached between attempts, because files come and go.
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ pub(crate) struct Context {
     pub(crate) worker_id: WorkerId,
     /// The folder of the queue, as an absolute path.
     pub(crate) home: PathBuf,
-    /// The absolute path of the database, if it is not the home's own.
-    pub(crate) store: Option<PathBuf>,
+    /// Where the queue is, if it is not the home's own database. Without a password.
+    pub(crate) store: Option<OsString>,
     /// The worker's own environment, for jobs that have none.
     pub(crate) own_environment: Environment,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Invocation {
 impl Context {
     /// The variables by which a `queuectl` inside a command finds the queue that runs it.
     pub(crate) fn variables(&self) -> impl Iterator<Item = (&'static str, &[u8])> {
-        let store = self.store.iter().map(|store| (variables::STORE, store.as_os_str().as_bytes()));
+        let store = self.store.iter().map(|store| (variables::STORE, store.as_bytes()));
         let worker = (variables::WORKER_ID, self.worker_id.as_str().as_bytes());
         [worker, (variables::HOME, self.home.as_os_str().as_bytes())].into_iter().chain(store)
     }

@@ -1,5 +1,6 @@
 //! `hook test`: delivers a test event at once and returns the result.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,7 +13,6 @@ use crate::orphans::reparented::Orphans;
 use crate::worker::dispatcher::{Interrupt, SlotBell};
 use domain::job::environment::Environment;
 use store::{Delivery, DeliveryResult};
-use sys::process::user;
 use sys::signal::interrupts::Interrupts;
 
 /// How often to check for the end of the delivery and for signals.
@@ -22,7 +22,8 @@ const INTERRUPT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub fn test_hook(
     delivery: &Delivery,
     home: &Path,
-    store: Option<&Path>,
+    store: Option<OsString>,
+    environment: Environment,
     interrupts: &Interrupts,
 ) -> Result<Result<DeliveryResult, Signal>, EngineError> {
     set_child_subreaper(Some(getpid()))
@@ -32,8 +33,8 @@ pub fn test_hook(
     let context = Context {
         worker_id: format!("hook-test-{}", std::process::id()).parse().expect("letters, digits and a dash"),
         home: home.to_owned(),
-        store: store.map(Path::to_owned),
-        own_environment: Environment::capture(user::variables()),
+        store,
+        own_environment: environment,
     };
     // No group: if this process were killed, none would remove it.
     let lane = Lane { context: &context, orphans: &orphans, record_lock: None, group: None, bell: &bell };

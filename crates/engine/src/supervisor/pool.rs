@@ -1,6 +1,7 @@
 //! A pool, which is a supervisor and its workers: how their processes are started.
 
 use std::ffi::{CStr, CString, OsString};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,16 +10,31 @@ use std::path::{Path, PathBuf};
 
 use rustix::stdio;
 
+use crate::attempt::variables;
 use crate::error::EngineError;
 use crate::journal::JOURNAL;
 use crate::worker::files;
 use domain::values::name::WorkerId;
 use sys::fs::owner_only;
+use sys::process::cstr_array::CstrArray;
 use sys::process::spawn;
-use sys::process::spawn::{ChildProcess, Limits, ProcessScope, REPORT_PIPE, Spawn, own_environment, spawn};
+use sys::process::spawn::{
+    ChildProcess, Limits, ProcessScope, REPORT_PIPE, Spawn, own_environment_and, spawn,
+};
 
 /// This program, even if its file was replaced by a newer version.
 pub(crate) const SELF: &CStr = c"/proc/self/exe";
+
+/// An address of the store that may hold a password. It goes into the environment of a supervisor and of its workers:
+/// every user can read the arguments of a process, only its own user the environment.
+#[derive(Clone)]
+pub struct SecretAddress(pub OsString);
+
+impl fmt::Debug for SecretAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretAddress(…)")
+    }
+}
 
 /// The workers that a supervisor runs.
 #[derive(Clone, Debug)]
@@ -29,6 +45,8 @@ pub struct Pool {
     pub echo: bool,
     /// The arguments by which this program becomes a worker of this pool; those of the individual worker are appended.
     pub worker_call: Vec<OsString>,
+    /// Where the queue is, unless the arguments say it.
+    pub store: Option<SecretAddress>,
 }
 
 /// Starts a worker in its own process group, so that the terminal's signals reach only the supervisor. Returns the
@@ -44,17 +62,21 @@ pub(crate) fn start_worker(
     if let Some(stop_seen) = stop_seen {
         words.extend(["--stop-seen".into(), stop_seen.to_string().into()]);
     }
-    start_self(words, None, ProcessScope::Group, stdio::stderr())
+    start_self(words, pool.store.as_ref(), None, ProcessScope::Group, stdio::stderr())
 }
 
 /// Starts this program as a detached supervisor: in its own session, without the caller's descriptors. Returns when all
 /// of its workers are up; otherwise fails with the supervisor's message.
-pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), EngineError> {
+pub fn start_detached(
+    arguments: Vec<OsString>,
+    store: Option<&SecretAddress>,
+    log: &File,
+) -> Result<(), EngineError> {
     let system = EngineError::system("failed to start a supervisor");
     // A descriptor of the caller's that the supervisor kept open would keep the reader of `worker start | cat` waiting.
     spawn::keep_descriptors_to_ourselves().map_err(system)?;
     let (_, report) =
-        start_self(arguments, Some(c"/"), ProcessScope::Session, log.as_fd()).map_err(system)?;
+        start_self(arguments, store, Some(c"/"), ProcessScope::Session, log.as_fd()).map_err(system)?;
     let mut message = String::new();
     File::from(report).read_to_string(&mut message).map_err(system)?;
     if message == UP { Ok(()) } else { Err(EngineError::CannotStart { message: message.trim().to_owned() }) }
@@ -64,6 +86,7 @@ pub fn start_detached(arguments: Vec<OsString>, log: &File) -> Result<(), Engine
 /// which it will report.
 fn start_self(
     arguments: Vec<OsString>,
+    store: Option<&SecretAddress>,
     cwd: Option<&CStr>,
     scope: ProcessScope,
     output: BorrowedFd<'_>,
@@ -74,7 +97,7 @@ fn start_self(
     let started = spawn(&Spawn {
         program: SELF,
         argv: &argv,
-        envp: &own_environment()?,
+        envp: &environment(store)?,
         cwd,
         scope,
         descriptors: &[(output, 1), (output, 2), (ready.as_fd(), REPORT_PIPE)],
@@ -83,6 +106,12 @@ fn start_self(
         pid_record: None,
     })?;
     Ok((started, report))
+}
+
+/// The environment of this process, with the address of the store.
+fn environment(store: Option<&SecretAddress>) -> io::Result<CstrArray> {
+    let added = store.map(|store| (variables::STORE.as_bytes(), store.0.as_bytes()));
+    own_environment_and(added)
 }
 
 /// Opens the journal as the standard error of a supervisor and its workers, where panics and last errors appear.

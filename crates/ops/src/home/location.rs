@@ -10,7 +10,9 @@ use serde::Deserialize;
 
 use super::ignore;
 use crate::OpError;
+use domain::job::environment::Environment;
 use store::StoreError;
+use store::postgres::Address;
 use sys::fs::owner_only;
 use sys::fs::ownership;
 use sys::fs::ownership::{OwnershipError, OwnershipProblem};
@@ -21,8 +23,10 @@ pub const HOME_FOLDER: &str = ".queuectl";
 /// The file name of the database in a home.
 pub const DATABASE: &str = "queue.db";
 pub(crate) const HOME_VARIABLE: &str = "QUEUECTL_HOME";
-pub(crate) const STORE_VARIABLE: &str = "QUEUECTL_STORE";
+pub const STORE_VARIABLE: &str = "QUEUECTL_STORE";
 pub(crate) const CONFIG_FILE: &str = "config.toml";
+/// Permissions of the group and of others.
+const OTHERS: u32 = 0o077;
 
 /// `--home` and `--store` from the command line.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +56,7 @@ pub(crate) struct FoundHome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreAddress {
     Sqlite(PathBuf),
+    Postgres(Box<Address>),
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -96,7 +101,10 @@ pub(crate) fn find_store(
 impl StoreAddress {
     /// Follows a symbolic link, so that SQLite's files and ours are created next to its target.
     fn resolved(self) -> Self {
-        let Self::Sqlite(path) = self;
+        let path = match self {
+            Self::Sqlite(path) => path,
+            Self::Postgres(_) => return self,
+        };
         let is_link = path.symlink_metadata().is_ok_and(|meta| meta.is_symlink());
         let target = if is_link { path.canonicalize().ok() } else { None };
         Self::Sqlite(target.unwrap_or(path))
@@ -104,10 +112,45 @@ impl StoreAddress {
 }
 
 impl Location {
-    /// The database, if it is not the home's own.
-    pub fn other_store(&self) -> Option<&Path> {
-        let StoreAddress::Sqlite(store) = &self.store;
-        (*store != self.home.join(DATABASE)).then_some(store)
+    /// The database file, if there is one and it is not the home's own.
+    fn other_file(&self) -> Option<&Path> {
+        match &self.store {
+            StoreAddress::Sqlite(store) => (*store != self.home.join(DATABASE)).then_some(store),
+            StoreAddress::Postgres(_) => None,
+        }
+    }
+
+    /// The folder or the file that a queue without a job would be created in.
+    pub fn place(&self) -> &Path {
+        self.other_file().unwrap_or(&self.home)
+    }
+
+    /// The value of `QUEUECTL_STORE` for a command that is to use this queue, if it needs one. Without a password: a
+    /// command may print its environment.
+    pub fn store_variable(&self) -> Option<OsString> {
+        match &self.store {
+            StoreAddress::Sqlite(_) => self.other_file().map(|path| path.to_owned().into()),
+            StoreAddress::Postgres(address) => Some(address.to_string().into()),
+        }
+    }
+
+    /// The environment of this process as far as a command of this queue gets it.
+    pub fn environment(&self) -> Environment {
+        let captured = Environment::capture(user::variables());
+        match &self.store {
+            StoreAddress::Sqlite(_) => captured,
+            StoreAddress::Postgres(_) => captured.without_server_passwords(),
+        }
+    }
+
+    /// The database file, for a use case that is about the file itself.
+    pub fn database_file(&self, refused: &'static str) -> Result<&Path, OpError> {
+        match &self.store {
+            StoreAddress::Sqlite(path) => Ok(path),
+            StoreAddress::Postgres(address) => {
+                Err(OpError::NotInFile { refused, schema: address.schema.clone() })
+            }
+        }
     }
 
     /// The same location with absolute paths.
@@ -115,10 +158,13 @@ impl Location {
         let absolute = |path: &Path| {
             std::path::absolute(path).map_err(|source| OpError::CannotRead { path: path.to_owned(), source })
         };
-        let StoreAddress::Sqlite(store) = &self.store;
+        let store = match &self.store {
+            StoreAddress::Sqlite(store) => StoreAddress::Sqlite(absolute(store)?),
+            StoreAddress::Postgres(_) => self.store.clone(),
+        };
         Ok(Self {
             home: absolute(&self.home)?,
-            store: StoreAddress::Sqlite(absolute(store)?),
+            store,
             skipped_home: self.skipped_home.clone(),
             is_named: self.is_named,
         })
@@ -131,10 +177,15 @@ impl Location {
         !self.is_named && std::env::current_dir().is_ok_and(|here| here != folder) && !is_users_folder(folder)
     }
 
-    /// Whether there is a queue. What cannot be examined may exist; opening it reports the problem.
+    /// Whether there is a queue. What cannot be examined may exist; opening it reports the problem. A server is not asked
+    /// here.
     pub fn has_queue(&self) -> bool {
-        let StoreAddress::Sqlite(database) = &self.store;
-        !database.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        match &self.store {
+            StoreAddress::Sqlite(database) => {
+                !database.metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+            }
+            StoreAddress::Postgres(_) => true,
+        }
     }
 
     /// Refuses a home that the user named if there is no queue, neither in it nor where `--store` says.
@@ -142,7 +193,7 @@ impl Location {
         if !self.is_named || self.has_queue() {
             return Ok(());
         }
-        let missing = self.other_store().unwrap_or(&self.home).to_owned();
+        let missing = self.place().to_owned();
         Err(OpError::NoQueue { missing, home: self.home.clone() })
     }
 }
@@ -265,16 +316,22 @@ fn configured_store(
             return Err(cannot_read(source));
         }
     };
-    check(&path, &file.metadata().map_err(cannot_read)?).map_err(StoreError::from)?;
+    let meta = file.metadata().map_err(cannot_read)?;
+    check(&path, &meta).map_err(StoreError::from)?;
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(cannot_read)?;
     let config: ConfigFile = toml::from_str(&text)
-        .map_err(|error| OpError::BadConfigFile { problem: problem(&text, &error), path })?;
+        .map_err(|error| OpError::BadConfigFile { problem: problem(&text, &error), path: path.clone() })?;
     let Some(address) = config.store else {
         return Ok(None);
     };
-    let StoreAddress::Sqlite(store) = parse_address(OsStr::new(&address))?;
-    Ok(Some(StoreAddress::Sqlite(home.join(store))))
+    match parse_address(OsStr::new(&address))? {
+        StoreAddress::Sqlite(store) => Ok(Some(StoreAddress::Sqlite(home.join(store)))),
+        StoreAddress::Postgres(address) if address.has_password() && meta.mode() & OTHERS != 0 => {
+            Err(OpError::ExposedPassword { path, mode: meta.mode() & 0o7777 })
+        }
+        store @ StoreAddress::Postgres(_) => Ok(Some(store)),
+    }
 }
 
 /// The problem and its line. The error's `Display` would quote the line, which may contain a password; its message quotes
@@ -293,9 +350,9 @@ fn parse_address(address: &OsStr) -> Result<StoreAddress, OpError> {
     }
     match address.to_str().and_then(|text| text.split_once("://")) {
         None => Ok(StoreAddress::Sqlite(PathBuf::from(address))),
-        Some((scheme, _)) if matches!(&*scheme.to_ascii_lowercase(), "postgres" | "postgresql") => {
-            Err(OpError::NoPostgres)
-        }
-        Some(_) => Err(OpError::UnknownStore),
+        Some(_) => match address.to_str().filter(|text| Address::is_url(text)) {
+            Some(url) => Ok(StoreAddress::Postgres(Box::new(Address::parse(url)?))),
+            None => Err(OpError::UnknownStore),
+        },
     }
 }

@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use super::location::{Location, StoreAddress, ensure_home};
 use crate::OpError;
+use store::postgres::Address;
+#[cfg(feature = "postgres")]
+use store::postgres::PostgresStore;
 use store::sqlite::{SqliteStore, check_files};
 use store::{Store, StoreError};
 use sys::clock::SystemClock;
@@ -16,17 +19,34 @@ const GLANCE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Opens the store; creates the home and the database on first use.
 pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
-    ensure_home(&location.home)?;
-    Ok(reopen(&location.store)?)
+    match &location.store {
+        StoreAddress::Sqlite(_) => {
+            ensure_home(&location.home)?;
+            Ok(reopen(&location.store)?)
+        }
+        // A server that cannot be used leaves no trace here.
+        StoreAddress::Postgres(_) => {
+            let store = reopen(&location.store)?;
+            ensure_home(&location.home)?;
+            Ok(store)
+        }
+    }
 }
 
 /// Opens the store. Creates nothing in a home that the user named: where that has no queue, the name may be a typing error.
 /// On a read-only filesystem, the store can be read, and refuses writes.
 pub fn open_existing(location: &Location) -> Result<Box<dyn Store>, OpError> {
-    location.check_exists()?;
-    ensure_home(&location.home)?;
     match &location.store {
-        StoreAddress::Sqlite(database) => Ok(Box::new(open_readable(database)?)),
+        StoreAddress::Sqlite(database) => {
+            location.check_exists()?;
+            ensure_home(&location.home)?;
+            Ok(Box::new(open_readable(database)?))
+        }
+        StoreAddress::Postgres(address) => {
+            let store = open_existing_postgres(address)?;
+            ensure_home(&location.home)?;
+            Ok(store)
+        }
     }
 }
 
@@ -48,6 +68,7 @@ pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
         StoreAddress::Sqlite(path) => {
             Ok(rehearsed(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)))
         }
+        StoreAddress::Postgres(address) => open_postgres(address),
     }
 }
 
@@ -63,7 +84,51 @@ fn rehearsed(store: Box<dyn Store>) -> Box<dyn Store> {
 /// Opens the store for a glance: creates nothing, changes nothing, waits for nothing, and does not open files of other
 /// users.
 pub fn glance(location: &Location) -> Result<Box<dyn Store>, StoreError> {
-    let StoreAddress::Sqlite(database) = &location.store;
-    check_files(database)?;
-    Ok(Box::new(SqliteStore::open_read_only_within(database, Arc::new(SystemClock), GLANCE_TIMEOUT)?))
+    match &location.store {
+        StoreAddress::Sqlite(database) => {
+            check_files(database)?;
+            let clock = Arc::new(SystemClock);
+            Ok(Box::new(SqliteStore::open_read_only_within(database, clock, GLANCE_TIMEOUT)?))
+        }
+        StoreAddress::Postgres(address) => open_for_reading(address),
+    }
+}
+
+/// Opens a store on a server without changing it; also on a standby.
+#[cfg(feature = "postgres")]
+pub(crate) fn open_for_reading(address: &Address) -> Result<Box<dyn Store>, StoreError> {
+    Ok(Box::new(PostgresStore::open_read_only(address, None)?))
+}
+
+#[cfg(feature = "postgres")]
+fn open_postgres(address: &Address) -> Result<Box<dyn Store>, StoreError> {
+    Ok(Box::new(PostgresStore::open(address, None)?))
+}
+
+/// A queue that was never created is most likely a mistyped address.
+#[cfg(feature = "postgres")]
+fn open_existing_postgres(address: &Address) -> Result<Box<dyn Store>, OpError> {
+    match PostgresStore::open_existing(address, None) {
+        Ok(store) => Ok(Box::new(store)),
+        Err(StoreError::NotAStore { .. }) => Err(OpError::NoQueueOnServer { address: address.to_string() }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open_existing_postgres(address: &Address) -> Result<Box<dyn Store>, OpError> {
+    Ok(open_postgres(address)?)
+}
+
+#[cfg(not(feature = "postgres"))]
+fn open_postgres(_: &Address) -> Result<Box<dyn Store>, StoreError> {
+    Err(StoreError::Obstacle {
+        problem: "this queuectl was built without PostgreSQL stores".to_owned(),
+        advice: "use a queuectl that was built with the feature `postgres`",
+    })
+}
+
+#[cfg(not(feature = "postgres"))]
+pub(crate) fn open_for_reading(address: &Address) -> Result<Box<dyn Store>, StoreError> {
+    open_postgres(address)
 }

@@ -108,7 +108,7 @@ fn account(number: u32) -> String {
 }
 
 /// A path quoted for the shell.
-pub(crate) fn word(path: &Path) -> String {
+pub fn word(path: &Path) -> String {
     quote_words(&[path.display().to_string()])
 }
 

@@ -52,7 +52,9 @@ impl<'s> Enqueuer<'s> {
     pub fn resolve(&mut self, request: JobSpec) -> Result<NewJob, OpError> {
         let (ids, now) = (&mut self.ids, self.now);
         request.command.as_deref().map_or(Ok(()), check_first_word)?;
-        let (names_folder, starts_later) = (request.cwd.is_some(), starts_later(&request, now));
+        // Another machine may have the directory.
+        let names_folder = request.cwd.is_some() && !self.origin.caller.runs_elsewhere;
+        let starts_later = starts_later(&request, now);
         let job = request.resolve(&self.origin, || ids.next(now, fastrand::u64(..)))?;
         if names_folder && job.cwd != self.checked_cwd {
             match job.cwd.as_deref().map_or(Ok(()), check_folder) {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::OpError;
-use crate::home::location::{Location, StoreAddress, ensure_home};
+use crate::home::location::{Location, ensure_home};
 use crate::home::open::open_readable;
 use domain::log;
 use store::Store;
@@ -22,11 +22,11 @@ pub fn backup(
     force: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<u64, OpError> {
+    let database = location.database_file("backup")?;
     location.check_exists()?;
     ensure_home(&location.home)?;
-    let StoreAddress::Sqlite(database) = &location.store;
     let store = open_readable(database)?;
-    refuse_the_queue_itself(location, file)?;
+    refuse_the_queue_itself(database, file)?;
     let new = NewFile::create(file, force)?;
     let logs = location.home.join(log::FOLDER);
     store.prepare_logs(&logs)?;
@@ -39,8 +39,7 @@ pub fn backup(
 }
 
 /// Refuses to overwrite the queue with its own backup.
-fn refuse_the_queue_itself(location: &Location, file: &Path) -> Result<(), OpError> {
-    let StoreAddress::Sqlite(database) = &location.store;
+fn refuse_the_queue_itself(database: &Path, file: &Path) -> Result<(), OpError> {
     let is_same = file.canonicalize().ok().zip(database.canonicalize().ok());
     match is_same {
         Some((file, database)) if file == database => Err(OpError::BackupOntoItself(file)),

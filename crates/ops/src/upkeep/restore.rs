@@ -1,12 +1,12 @@
 //! Replacing the queue with a backup.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::OpError;
-use crate::home::location::{Location, StoreAddress, ensure_home};
+use crate::home::location::{Location, ensure_home};
 use crate::worker::live::live_workers;
 use domain::log;
 use store::sqlite::{IncomingBackup, RestoreError, RestoreSummary, SqliteStore};
@@ -25,7 +25,8 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct PreparedRestore {
     incoming: IncomingBackup,
-    location: Location,
+    home: PathBuf,
+    database: PathBuf,
 }
 
 /// The queue that would be replaced.
@@ -38,23 +39,22 @@ pub enum ExistingQueue {
 
 /// Checks a backup and prepares it; does not change the queue.
 pub fn prepare(location: &Location, file: &Path, by: &str) -> Result<PreparedRestore, OpError> {
+    let database = location.database_file("restore")?;
     File::open(file).map_err(|source| OpError::CannotRead { path: file.to_owned(), source })?;
     ensure_home(&location.home)?;
-    wait_for_stopped_workers(location)?;
-    let StoreAddress::Sqlite(database) = &location.store;
+    wait_for_stopped_workers(&location.home, database)?;
     let logs = location.home.join(log::FOLDER);
     let incoming = IncomingBackup::stage(file, database, &logs, Arc::new(SystemClock), by)?;
-    Ok(PreparedRestore { incoming, location: location.clone() })
+    Ok(PreparedRestore { incoming, home: location.home.clone(), database: database.to_owned() })
 }
 
 impl PreparedRestore {
     /// The queue at the destination.
     pub fn existing_queue(&self) -> ExistingQueue {
-        let StoreAddress::Sqlite(database) = &self.location.store;
-        if database.metadata().map_or(0, |meta| meta.len()) == 0 {
+        if self.database.metadata().map_or(0, |meta| meta.len()) == 0 {
             return ExistingQueue::Jobs(0);
         }
-        let counted = read(&self.location.store).and_then(|store| store.count_jobs());
+        let counted = read(&self.database).and_then(|store| store.count_jobs());
         counted.map_or(ExistingQueue::Unreadable, ExistingQueue::Jobs)
     }
 
@@ -64,22 +64,21 @@ impl PreparedRestore {
 
     /// Replaces the queue, unless workers are alive.
     pub fn commit(self) -> Result<RestoreSummary, OpError> {
-        let Self { incoming, location } = self;
-        Ok(incoming.install(&|| LiveWorkers::of(&location).count())?)
+        let Self { incoming, home, database } = self;
+        Ok(incoming.install(&|| LiveWorkers::of(&home, &database).count())?)
     }
 }
 
-fn read(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
-    let StoreAddress::Sqlite(database) = store;
+fn read(database: &Path) -> Result<Box<dyn Store>, StoreError> {
     Ok(Box::new(SqliteStore::open_read_only(database, Arc::new(SystemClock))?))
 }
 
 /// Waits a moment for processes of this home that are not registered: `worker stop` has returned, and the processes are
 /// about to end.
-fn wait_for_stopped_workers(location: &Location) -> Result<(), RestoreError> {
+fn wait_for_stopped_workers(home: &Path, database: &Path) -> Result<(), RestoreError> {
     let mut poll = Poll::growing(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL).within(EXIT_TIMEOUT);
     loop {
-        let live = LiveWorkers::of(location);
+        let live = LiveWorkers::of(home, database);
         match live.count() {
             0 => return Ok(()),
             count if live.registered > 0 || !poll.sleep() => return Err(RestoreError::Workers { count }),
@@ -98,12 +97,12 @@ struct LiveWorkers {
 }
 
 impl LiveWorkers {
-    fn of(location: &Location) -> Self {
-        let folder = location.home.join(FOLDER);
+    fn of(home: &Path, database: &Path) -> Self {
+        let folder = home.join(FOLDER);
         let files = folder.read_dir().into_iter().flatten().flatten();
         let here = files.filter(|entry| is_held(&entry.path())).count();
         // An unreadable queue has no registered workers.
-        let known = read(&location.store).and_then(|store| live_workers(store.as_ref())).unwrap_or_default();
+        let known = read(database).and_then(|store| live_workers(store.as_ref())).unwrap_or_default();
         let home = folder.canonicalize().unwrap_or(folder);
         let elsewhere = known.iter().filter(|worker| worker.folder != home).count();
         Self { here, elsewhere, registered: known.len() }

@@ -57,11 +57,17 @@ pub fn run(data: &[u8]) {
         match locate(&LocationArgs { home: Some(home.to_owned()), store: None }) {
             Ok(location) => {
                 assert_eq!(location.home, home);
-                let StoreAddress::Sqlite(store) = location.store;
                 let text = std::str::from_utf8(data).expect("an accepted file is UTF-8");
                 let is_named = text.contains("store");
-                assert!(is_named || store == home.join(DATABASE), "{text:?}");
-                assert!(!store.to_string_lossy().contains("://"), "{} is a URL", store.display());
+                match location.store {
+                    StoreAddress::Sqlite(store) => {
+                        assert!(is_named || store == home.join(DATABASE), "{text:?}");
+                        assert!(!store.to_string_lossy().contains("://"), "{} is a URL", store.display());
+                    }
+                    StoreAddress::Postgres(address) => {
+                        assert!(is_named && !format!("{address} {address:?}").contains(PASSWORD), "{text:?}");
+                    }
+                }
             }
             Err(error) => check(&error, data),
         }
@@ -74,7 +80,11 @@ fn check(error: &OpError, data: &[u8]) {
     assert!(!message.contains(PASSWORD), "{message:?}");
     let is_expected = matches!(
         error,
-        OpError::BadConfigFile { .. } | OpError::NoPostgres | OpError::UnknownStore | OpError::EmptyStore
+        OpError::BadConfigFile { .. }
+            | OpError::Address(_)
+            | OpError::ExposedPassword { .. }
+            | OpError::UnknownStore
+            | OpError::EmptyStore
     );
     let is_text = std::str::from_utf8(data).is_ok();
     assert!(is_expected || (!is_text && matches!(error, OpError::CannotRead { .. })), "{error:?}");

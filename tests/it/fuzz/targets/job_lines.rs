@@ -103,7 +103,6 @@ fn check_stored(data: &[u8], store: &dyn Store, total: u64) {
 }
 
 fn enqueuer(store: &dyn Store) -> Enqueuer<'_> {
-    let caller =
-        Caller { cwd: Some("/".into()), environment: None, if_absent: false, batch: None, stdin: None };
+    let caller = Caller { cwd: Some("/".into()), ..Caller::default() };
     Enqueuer::new(store, caller).expect("settings are read")
 }

@@ -72,7 +72,7 @@ fn check(settings: &Settings) {
     let written: Vec<(SettingKey, String)> =
         SettingKey::ALL.into_iter().map(|key| (key, settings.get(key))).collect();
     let stored = written.iter().map(|(key, value)| (*key, value.as_str()));
-    assert_eq!(Settings::from_stored(stored).as_ref(), Ok(settings));
+    assert_eq!(Settings::from_stored(Settings::default(), stored).as_ref(), Ok(settings));
     assert!(settings.max_retries <= MAX_RETRIES);
     assert!((1..=MAX_RETRIES).contains(&settings.crash_limit));
     assert!((1..=MAX_CONCURRENCY).contains(&settings.concurrency.slots(1)));

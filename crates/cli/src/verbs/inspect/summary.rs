@@ -1,6 +1,6 @@
 //! `queuectl` without a verb: the queue at a glance.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use crate::verbs::inspect::status;
 use domain::text::shell::quote_words;
 use domain::values::clock::Clock;
 use ops::summary::{Summary, SummaryJson, summary};
+use store::postgres::Address;
 
 /// Show the status, the latest jobs and the next schedule
 ///
@@ -23,8 +24,8 @@ pub(crate) fn run(_: &Args, context: &Context) -> Result<(), Failure> {
     let location = context.location()?;
     let home = &location.home;
     if !location.has_queue() {
-        let missing = location.other_store().unwrap_or(home);
-        return context.print(&SummaryJson::new(home, None), |out| write_welcome(out, missing, context));
+        let json = SummaryJson::new(home, None);
+        return context.print(&json, |out| write_welcome(out, location.place(), context));
     }
     let store = context.store()?;
     let summary = summary(store, home, &context.time_format())?;
@@ -45,7 +46,8 @@ fn write_welcome(out: &mut dyn Write, missing: &Path, context: &Context) -> io::
 fn location_words(context: &Context) -> String {
     let flags = context.location_flags();
     let home = flags.home.as_ref().map(|home| ("--home", home.as_os_str()));
-    let store = flags.store.as_ref().map(|store| ("--store", store.as_os_str()));
+    let is_file = |store: &&OsString| !store.to_str().is_some_and(Address::is_url);
+    let store = flags.store.as_ref().filter(is_file).map(|store| ("--store", store.as_os_str()));
     let word = |(flag, value): (&str, &OsStr)| {
         let quoted = quote_words(&[value.to_string_lossy().into_owned()]);
         format!("{flag} {} ", printable(&quoted))

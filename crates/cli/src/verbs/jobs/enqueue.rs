@@ -111,7 +111,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     if !matches!(input, Input::One(_)) {
         caller_flags.refuse_stdin()?;
     }
-    let caller = Caller { batch, ..caller_flags.caller()? };
+    let caller = Caller { batch, ..caller_flags.caller(context)? };
     let reads_stdin = caller_flags.passes_input() || input.is_stdin();
     let store = context.store_or_new()?;
     let mut enqueuer = Enqueuer::new(store, caller)?;

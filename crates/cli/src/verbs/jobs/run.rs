@@ -81,7 +81,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     if args.each.is_given() {
         return sweep::run(args, context);
     }
-    let (caller, passes_input) = (args.caller.caller()?, args.caller.passes_input());
+    let (caller, passes_input) = (args.caller.caller(context)?, args.caller.passes_input());
     let request = resolve(context, args)?;
     let store = context.store_or_new()?;
     let inside = CallingJob::find(store)?;

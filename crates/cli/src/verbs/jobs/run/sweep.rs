@@ -90,7 +90,7 @@ pub(super) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         inside.check_may_wait_for(store, each.request.depends_on.iter().cloned())?;
     }
     let batch = new_batch(store, sweep.batch)?;
-    let caller = ops::jobs::enqueue::Caller { batch: Some(batch.clone()), ..caller.caller()? };
+    let caller = ops::jobs::enqueue::Caller { batch: Some(batch.clone()), ..caller.caller(context)? };
     let reads_stdin = source.is_stdin();
     // Until all items are read, Ctrl-C ends this process: nothing is stored yet.
     let source = lines::read_stream(source)?;

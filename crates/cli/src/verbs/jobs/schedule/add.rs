@@ -7,7 +7,7 @@ use super::when_flags::WhenFlags;
 use super::{parse_name, report_schedule};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::caller::CallerFlags;
+use crate::flags::caller::CaptureFlags;
 use crate::flags::job::JobFlags;
 use crate::flags::start_time::hint_unknown_zone;
 use crate::render::text::printable;
@@ -49,9 +49,8 @@ pub(super) struct Args {
     when: WhenFlags,
     #[command(flatten)]
     flags: JobFlags,
-    /// Run with the worker's environment instead of the current one
-    #[arg(long)]
-    no_env_capture: bool,
+    #[command(flatten)]
+    capture: CaptureFlags,
 }
 
 /// Flags that make no sense for a recurring job.
@@ -67,7 +66,7 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         policy: args.when.policy(None)?,
         job: job(context, &mut args)?,
     };
-    let caller = CallerFlags::without_if_absent(args.no_env_capture).caller()?;
+    let caller = args.capture.caller(context)?;
     let store = context.store_or_new()?;
     let schedule = add(store, wanted, caller, &user::name())?;
     report_schedule(context, &schedule, "added")?;

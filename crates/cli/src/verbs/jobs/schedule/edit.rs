@@ -9,7 +9,7 @@ use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::editor::{Edited, edit_json};
 use crate::failure::Failure;
-use crate::flags::caller::working_directory;
+use crate::flags::caller::CaptureFlags;
 use crate::flags::job::JobFlags;
 use crate::verbs::jobs::typed_command::given_command;
 use domain::job::spec::JobSpec;
@@ -75,8 +75,8 @@ pub(super) fn run(mut args: Args, context: &Context) -> Result<(), Failure> {
         return report_schedule(context, &seen, "is unchanged");
     }
     let schedule = request.apply(|request| {
-        let (cwd, drops_environment) = (working_directory(), args.no_env_capture);
-        Ok(edit(store, &seen, ScheduleChange { request, cwd, drops_environment }, &user::name())?)
+        let (caller, drops_environment) = (CaptureFlags::default().caller(context)?, args.no_env_capture);
+        Ok(edit(store, &seen, ScheduleChange { request, caller, drops_environment }, &user::name())?)
     })?;
     report_schedule(context, &schedule, "changed")?;
     start.map_or(Ok(()), |start| start.confirm(context))?;

@@ -2,15 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::caller::working_directory;
+use crate::flags::caller::CaptureFlags;
 use crate::render::report_change::report_change;
 use crate::verbs::jobs::typed_command::hint_one_word;
 use domain::hook::{HookEvents, Secret, Target, Trigger, check_command};
-use domain::job::environment::Environment;
 use domain::text::shell::quote_words;
 use domain::values::name::QueueName;
 use ops::OpError;
@@ -69,7 +67,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     hint_one_word(context, &args.words)?;
-    let hook = resolve(args)?;
+    let hook = resolve(args, context)?;
     let store = context.store_or_new()?;
     let hook = add(store, &hook, &user::name())?;
     let name = hook.name.as_str();
@@ -77,14 +75,14 @@ pub(super) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     report_change(context, name, &hook, &sentence)
 }
 
-fn resolve(args: Args) -> Result<NewHook, Failure> {
+fn resolve(args: Args, context: &Context) -> Result<NewHook, Failure> {
     let name = parse_name(&args.name)?;
     let events: HookEvents = args.on.join(",").parse().map_err(OpError::from)?;
     let secret = secret(&args)?;
     let trigger = Trigger::new(events, args.queue, args.above).map_err(OpError::from)?;
     let target = match (args.command, args.url, args.words.is_empty()) {
-        (Some(line), None, true) => command(line)?,
-        (None, None, false) => command(quote_words(&args.words))?,
+        (Some(line), None, true) => command(line, context)?,
+        (None, None, false) => command(quote_words(&args.words), context)?,
         (None, Some(url), true) => Target::Url { url: url.parse().map_err(OpError::from)?, secret },
         (None, None, true) => {
             return Err(
@@ -99,11 +97,12 @@ fn resolve(args: Args) -> Result<NewHook, Failure> {
     Ok(NewHook { name, trigger, target })
 }
 
-fn command(line: String) -> Result<Target, Failure> {
+fn command(line: String, context: &Context) -> Result<Target, Failure> {
+    let caller = CaptureFlags::default().caller(context)?;
     Ok(Target::Command {
         line: check_command(line).map_err(OpError::from)?,
-        cwd: working_directory(),
-        environment: Some(Arc::new(Environment::capture(user::variables()))),
+        cwd: caller.cwd.filter(|_| !caller.runs_elsewhere),
+        environment: caller.environment,
     })
 }
 

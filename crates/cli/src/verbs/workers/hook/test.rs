@@ -37,7 +37,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let delivery = sample(&hook, store.now()?, fastrand::u64(..));
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let location = context.location()?.absolute()?;
-    let sent = match test_hook(&delivery, &location.home, location.other_store(), &interrupts)? {
+    let sent = match test_hook(
+        &delivery,
+        &location.home,
+        location.store_variable(),
+        location.environment(),
+        &interrupts,
+    )? {
         Ok(sent) => sent,
         Err(signal) => interrupts.end_by(signal),
     };

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use sys::program::ExitCode;
 
 use super::pool::PoolArguments;
@@ -53,7 +52,8 @@ pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode
         served: args.pool.served(),
         id: args.id,
         home: location.home.clone(),
-        store: location.other_store().map(Path::to_owned),
+        store: location.store_variable(),
+        environment: location.environment(),
         concurrency: args.pool.flags.concurrency,
         supervisor_pid: args.supervisor_pid,
         stop_seen: args.stop_seen,

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::flags::whole_number::whole_number;
 use domain::values::concurrency::Concurrency;
 use domain::values::name::{BatchName, JobId, QueueName};
-use engine::Pool;
+use engine::{Pool, SecretAddress};
 use ops::home::location::{Location, StoreAddress};
 use ops::home::ownership::accept_owner;
 use store::ServedJobs;
@@ -54,6 +54,14 @@ impl ForeignHome {
     }
 }
 
+/// The address of a server, for the environment of a supervisor and its workers.
+pub(crate) fn secret_address(location: &Location) -> Option<SecretAddress> {
+    match &location.store {
+        StoreAddress::Sqlite(_) => None,
+        StoreAddress::Postgres(address) => Some(SecretAddress(address.with_password().into())),
+    }
+}
+
 /// A pool as it is passed to its supervisor and workers.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PoolArguments {
@@ -97,14 +105,18 @@ impl PoolArguments {
             count: self.flags.count,
             echo: self.echo,
             worker_call: self.call("__worker", location),
+            store: secret_address(location),
         }
     }
 
-    /// The command line of a hidden verb. The paths are absolute.
+    /// The command line of a hidden verb. The paths are absolute. The address of a server is not in it.
     pub(crate) fn call(&self, verb: &str, location: &Location) -> Vec<OsString> {
-        let StoreAddress::Sqlite(store) = &location.store;
         let mut words: Vec<OsString> = vec!["queuectl".into(), "--home".into(), location.home.clone().into()];
-        words.extend(["--store".into(), store.clone().into(), verb.into()]);
+        match &location.store {
+            StoreAddress::Sqlite(store) => words.extend(["--store".into(), store.clone().into()]),
+            StoreAddress::Postgres(_) => {}
+        }
+        words.push(verb.into());
         words.extend(["--count".into(), self.flags.count.to_string().into()]);
         if let Some(slots) = self.flags.concurrency {
             words.extend(["--concurrency".into(), slots.to_string().into()]);

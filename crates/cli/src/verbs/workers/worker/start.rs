@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::pool::{ForeignHome, PoolArguments, PoolFlags};
+use super::pool::{ForeignHome, PoolArguments, PoolFlags, secret_address};
 use crate::context::Context;
 use crate::failure::Failure;
 use domain::values::concurrency::Concurrency;
@@ -85,5 +85,9 @@ fn start(context: &Context, pool: &PoolArguments) -> Result<(), Failure> {
     let location = context.location()?.absolute()?;
     add_ignore_file(&location);
     let log = engine::open_log(&location.home)?;
-    Ok(engine::start_detached(pool.call("__supervisor", &location), &log)?)
+    Ok(engine::start_detached(
+        pool.call("__supervisor", &location),
+        secret_address(&location).as_ref(),
+        &log,
+    )?)
 }

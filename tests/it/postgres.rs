@@ -1,0 +1,10 @@
+//! PostgreSQL as the place of a queue: the way to a server, and the commands that concern one.
+//!
+//! Each test starts a server of its own in a temporary folder: it needs settings, certificates or failures that other
+//! tests must not see.
+
+pub(crate) mod cluster;
+mod connect;
+mod grant;
+mod secrecy;
+mod store_verbs;

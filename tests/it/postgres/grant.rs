@@ -1,0 +1,164 @@
+//! `store grant`: what a role of each part can do, and what it cannot.
+
+use super::cluster::Cluster;
+use crate::cli::harness::Home;
+
+/// A queue of the role `keeper`, and a role with this part.
+fn queue_with(part: &str) -> (Cluster, Home) {
+    let cluster = Cluster::start("");
+    let home = Home::new();
+    let owner = cluster.socket_url("keeper");
+    home.run(["store", "migrate", "--store", &owner]).ok();
+    home.run(["enqueue", "-q", "--id", "secret", "--env-capture", "--store", &owner, "--", "echo", "hidden"])
+        .ok();
+    cluster.sql("postgres", "create role \"O'Neil \"\"x\" login");
+    let sql = home.run(["store", "grant", "O'Neil \"x", "--as", part, "--store", &owner]).ok().stdout;
+    // The owner may grant rights to tables; only an administrator membership in a role.
+    let granting = if part == "admin" { "postgres" } else { "keeper" };
+    let granted = cluster.try_sql(granting, "jobs", &sql);
+    assert!(granted.status.success(), "{}", String::from_utf8_lossy(&granted.stderr));
+    (cluster, home)
+}
+
+/// Whether the role can run a statement in the schema.
+fn can(cluster: &Cluster, statement: &str) -> bool {
+    let ran = cluster.try_sql(
+        "O'Neil \"x",
+        "jobs",
+        &format!("set search_path = queuectl; begin; {statement}; rollback"),
+    );
+    let said = String::from_utf8_lossy(&ran.stderr);
+    let is_refused = said.contains("permission denied") || said.contains("must be owner");
+    assert!(ran.status.success() || is_refused, "{statement}: {said}");
+    ran.status.success()
+}
+
+const ADD_JOB: &str =
+    "insert into jobs (id, queue_id, priority, state, due_at, max_retries, created_at, updated_at, command)
+                       values ('new', 1, 0, 'pending', 0, 0, 0, 0, 'true') returning seq";
+const ENTER_GATE: &str = "lock table gate_1 in row exclusive mode";
+const CLOSE_GATE: &str = "lock table gate_1 in share row exclusive mode";
+const READ_COMMANDS: &str = "select command from jobs";
+const READ_ENVIRONMENTS: &str = "select variables from environments";
+const READ_OUTPUT: &str = "select content from outputs";
+const READ_HOOK_SECRETS: &str = "select secret from hooks";
+const DELETE_JOB: &str = "delete from jobs";
+const CHANGE_COMMAND: &str = "update jobs set command = 'true'";
+const CHANGE_SETTING: &str = "insert into settings values ('lease', '60s')";
+const CHANGE_VERSION: &str = "update meta set version = 99";
+const MIGRATE: &str = "alter table gate_1 rename to gate_2";
+
+#[test]
+fn an_enqueuer_adds_jobs_and_reads_none() {
+    let (cluster, _) = queue_with("enqueuer");
+    for allowed in [
+        ADD_JOB,
+        ENTER_GATE,
+        "select id, state from jobs",
+        "insert into ready values (1, 0, 0, 7)",
+        "insert into waiting values (0, 7)",
+        "insert into dependencies values (1, 7)",
+        "insert into job_tags values ('t', 7)",
+        "insert into unique_keys values ('k', 7) on conflict (key) do update set seq = excluded.seq",
+        "insert into batches (name, created_at) values ('b', 0)",
+        "insert into queues (name, created_at) values ('q', 0)",
+        "insert into environments (fingerprint, variables) values (1, '')",
+        "insert into counters values (1, 'pending', -1, 1) on conflict (queue_id, state, shard) do update set count = counters.count + 1",
+        "select seq from jobs for share",
+        "select key, value from settings",
+    ] {
+        assert!(can(&cluster, allowed), "{allowed}");
+    }
+    for refused in [
+        READ_COMMANDS,
+        READ_ENVIRONMENTS,
+        READ_OUTPUT,
+        READ_HOOK_SECRETS,
+        DELETE_JOB,
+        CHANGE_COMMAND,
+        CHANGE_SETTING,
+        CHANGE_VERSION,
+        CLOSE_GATE,
+        MIGRATE,
+        "delete from ready",
+        "select * from events",
+    ] {
+        assert!(!can(&cluster, refused), "{refused}");
+    }
+}
+
+#[test]
+fn a_reader_looks_and_changes_nothing() {
+    let (cluster, home) = queue_with("reader");
+    for allowed in [READ_COMMANDS, READ_OUTPUT, "select * from events", "select name, url from hooks"] {
+        assert!(can(&cluster, allowed), "{allowed}");
+    }
+    for refused in [
+        READ_ENVIRONMENTS,
+        READ_HOOK_SECRETS,
+        ADD_JOB,
+        ENTER_GATE,
+        CLOSE_GATE,
+        DELETE_JOB,
+        CHANGE_COMMAND,
+        CHANGE_SETTING,
+        CHANGE_VERSION,
+        MIGRATE,
+    ] {
+        assert!(!can(&cluster, refused), "{refused}");
+    }
+    let url = cluster.socket_url("O%27Neil%20%22x");
+    home.run(["cancel", "secret", "--store", &url]).fails(5);
+}
+
+#[test]
+fn a_worker_does_everything_but_migrations() {
+    let (cluster, home) = queue_with("worker");
+    for allowed in [
+        ADD_JOB,
+        ENTER_GATE,
+        CLOSE_GATE,
+        READ_COMMANDS,
+        READ_ENVIRONMENTS,
+        READ_OUTPUT,
+        DELETE_JOB,
+        CHANGE_COMMAND,
+        CHANGE_SETTING,
+    ] {
+        assert!(can(&cluster, allowed), "{allowed}");
+    }
+    for refused in [CHANGE_VERSION, MIGRATE] {
+        assert!(!can(&cluster, refused), "{refused}");
+    }
+    let url = cluster.socket_url("O%27Neil%20%22x");
+    home.run(["worker", "run", "--until-empty", "-q", "--store", &url]).ok();
+    let shown = home.run(["logs", "secret", "--store", &url]).ok();
+    assert_eq!(shown.stdout, "hidden\n");
+}
+
+#[test]
+fn an_admin_is_as_the_owner() {
+    let (cluster, home) = queue_with("admin");
+    for allowed in [ADD_JOB, CLOSE_GATE, READ_ENVIRONMENTS, CHANGE_VERSION, MIGRATE] {
+        assert!(can(&cluster, allowed), "{allowed}");
+    }
+    home.run(["list", "--store", &cluster.socket_url("O%27Neil%20%22x")]).ok();
+}
+
+#[test]
+fn a_part_can_become_smaller() {
+    let (cluster, home) = queue_with("worker");
+    let url = cluster.socket_url("keeper");
+    let sql = home.run(["store", "grant", "O'Neil \"x", "--as", "reader", "--store", &url]).ok().stdout;
+    assert!(cluster.try_sql("keeper", "jobs", &sql).status.success());
+    assert!(!can(&cluster, ADD_JOB) && can(&cluster, READ_COMMANDS));
+}
+
+#[test]
+fn a_mistyped_part_and_a_store_without_roles_are_refused() {
+    let home = Home::new();
+    home.run(["store", "grant", "r", "--as", "enqeuer", "--store", "postgres://h/d"])
+        .fails(2)
+        .says("`enqueuer`");
+    home.run(["store", "grant", "r", "--as", "worker"]).fails(2).says("only a queue in PostgreSQL has roles");
+}
