@@ -9,7 +9,6 @@ pub(crate) mod command_words;
 mod suggest;
 
 use std::ffi::OsString;
-use std::mem::ManuallyDrop;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
@@ -68,9 +67,7 @@ fn parse_by(command: Command, words: &[OsString]) -> Result<CommandLine, clap::E
         return Err(clap::Error::new(ErrorKind::UnknownArgument));
     }
     let words = command_words::mark(&command, words);
-    // Freeing a description takes as long as making it, and the process ends soon.
-    let mut command = ManuallyDrop::new(command);
-    let mut matches = command.try_get_matches_from_mut(words.iter())?;
+    let mut matches = command.try_get_matches_from(words.iter())?;
     let Cli { global } = Cli::from_arg_matches_mut(&mut matches)?;
     let (name, arguments) = matches.remove_subcommand().expect("the parser requires a verb");
     let verb = verbs::find(&name).expect("the parser accepts the names in the table only");
