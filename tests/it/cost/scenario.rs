@@ -85,6 +85,7 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     fixture.store.queues().expect("the queues");
     fixture.store.select_dead(&JobFilter::default(), None, PAGE).expect("dead jobs");
     fixture.store.recent_problems(fixture.now(), fixture.now()).expect("recent problems");
+    fixture.store.last_stop().expect("a stop order");
 }
 
 fn read_all(fixture: &Fixture) {
