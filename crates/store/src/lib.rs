@@ -24,7 +24,6 @@ mod rows;
 pub mod schedules;
 pub mod settings;
 pub mod sqlite;
-pub mod transaction;
 pub mod upkeep;
 pub mod workers;
 
@@ -38,10 +37,10 @@ pub use output_parts::{MAX_PART_BYTES, OutputPart};
 pub use queues::{Pause, Queue, QueueRemoval, QueueUpdate, Update};
 pub use recount::{Contradiction, DerivedData};
 pub use rows::keys::*;
+pub use rows::transaction::{ReadWork, Verdict, WriteWork};
 pub use rows::transfer;
 pub use rows::tx::{Effects, Tx};
 pub use schedules::{FireResult, NewSchedule, ScheduleEdit, ScheduleRefusal, Upcoming};
-pub use transaction::{ReadWork, Verdict, WriteWork};
 pub use upkeep::*;
 pub use workers::*;
 

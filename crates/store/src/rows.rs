@@ -6,7 +6,7 @@
 //!   a parameter is compared before it is tested for null, because PostgreSQL takes its type from the first use.
 //! - `dialect`: the statements that need different words.
 //! - `record`, `columns`: structs that declare the columns of a table once, for the lines of an export.
-//! - `tx`: one transaction, and the effects of its changes.
+//! - `tx`: one transaction, and the effects of its changes. `transaction`: how verbs run in one, in any store.
 //! - `jobs`: applying a transition, and the tables of a job itself. `tables`: every other table. `verbs`: what changes
 //!   jobs. `views`: read models. `transfer`, `recount`: whole queues.
 
@@ -18,6 +18,7 @@ pub(crate) mod record;
 pub(crate) mod recount;
 pub(crate) mod sql;
 pub(crate) mod tables;
+pub(crate) mod transaction;
 pub mod transfer;
 pub(crate) mod tx;
 pub(crate) mod value;

@@ -37,7 +37,7 @@ pub fn since_boot() -> Duration {
 }
 
 /// Milliseconds since the machine booted, including the time it was suspended.
-pub fn boot_millis() -> i64 {
+pub fn millis_since_boot() -> i64 {
     millis(ClockId::Boottime)
 }
 

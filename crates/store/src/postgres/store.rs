@@ -17,10 +17,10 @@ use super::wake::Silence;
 use super::{Address, Target};
 use crate::rows::jobs::environments::CachedEnvironment;
 use crate::rows::tables::workers;
+use crate::rows::transaction::{ReadWork, Verdict, WriteWork};
 use crate::rows::tx::{Effects, Tx};
 use crate::rows::verbs::exchange;
 use crate::rows::views::orders;
-use crate::transaction::{ReadWork, Verdict, WriteWork};
 use crate::{Exchange, ExchangeResult, NewWorker, Notice, Orders, Result, Store, StoreError, Wake};
 use domain::settings::{Durability, Settings};
 use domain::values::name::WorkerId;
@@ -107,7 +107,7 @@ impl PostgresStore {
         last_environment: &'c RefCell<Option<CachedEnvironment>>,
         time: ServerTime,
     ) -> Tx<'c> {
-        self.server_offset.store(time.millis - clock::boot_millis(), Ordering::Relaxed);
+        self.server_offset.store(time.millis - clock::millis_since_boot(), Ordering::Relaxed);
         let (now, lease_now) = match &self.clock {
             Some(clock) => (clock.wall_millis(), clock.awake_millis()),
             None => (time.millis, time.millis),
@@ -172,7 +172,7 @@ impl PostgresStore {
         let effects = match (effects, session.health()) {
             (Ok(effects), Health::Fit) => effects,
             (Ok(_), Health::Aborted | Health::Conflict | Health::Broken) => {
-                let source = "a statement failed, and the verb went on".into();
+                let source = "a statement failed, and the verb ignored that".into();
                 return Err(StoreError::Unavailable { source });
             }
             (Err(error), Health::Conflict) => return Ok(Try::Conflict(Some(error))),
@@ -229,7 +229,7 @@ impl Store for PostgresStore {
     fn now(&self) -> Result<Timestamp> {
         let millis = match &self.clock {
             Some(clock) => clock.wall_millis(),
-            None => clock::boot_millis() + self.server_offset.load(Ordering::Relaxed),
+            None => clock::millis_since_boot() + self.server_offset.load(Ordering::Relaxed),
         };
         Ok(Timestamp::from_millis(millis))
     }

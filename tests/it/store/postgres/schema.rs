@@ -67,8 +67,8 @@ fn an_older_schema_is_never_migrated_by_opening_it() {
     session.run("update meta set version = 0");
     for _ in 0..2 {
         let refused = schema.open(clock());
-        let is_told = matches!(refused, Err(StoreError::TooOld { found: 0, needed: SCHEMA_VERSION }));
-        assert!(is_told, "{refused:?}");
+        let is_refused = matches!(refused, Err(StoreError::TooOld { found: 0, needed: SCHEMA_VERSION }));
+        assert!(is_refused, "{refused:?}");
     }
     assert_eq!(session.run("select version from meta"), ["0"]);
 }
