@@ -14,4 +14,4 @@ create table output_parts (
   part_at integer not null,
   content blob not null,
   primary key (seq, number, part_at)
-) strict;
+) strict, without rowid;

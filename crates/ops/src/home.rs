@@ -5,3 +5,5 @@ pub mod init;
 pub mod location;
 pub mod open;
 pub mod ownership;
+#[cfg(debug_assertions)]
+mod simulated_network;

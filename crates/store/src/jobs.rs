@@ -1,5 +1,9 @@
 //! Jobs: looking at them and changing them.
 
+mod output_parts;
+
+pub use output_parts::{MAX_PART_BYTES, OutputPart};
+
 use std::collections::HashMap;
 use std::ops::Range;
 

@@ -15,8 +15,8 @@ use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use store::{
     AfterEdit, Cursor, Delivery, DeliveryReport, DeliveryResult, Duty, EnvironmentGc, EventPage, EventRange,
-    JobFilter, JobVerb, LeaseRef, NewSchedule, Page, PageStart, Pause, Phase, Prunable, PruneStep,
-    ScheduleEdit, ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
+    JobFilter, JobVerb, LeaseRef, NewSchedule, OutputPart, Page, PageStart, Pause, Phase, Prunable,
+    PruneStep, ScheduleEdit, ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
 use crate::store::fixture::new_job::{JobBuilder, batch_name, job, job_id, queue_name};
@@ -166,6 +166,10 @@ fn work(fixture: &Fixture) {
     fixture.orders(&worker);
     let idle = fixture.worker_serving("idle", serving(&["nowhere"]));
     fixture.orders(&idle);
+    fixture.is_idle(&idle);
+    fixture.store.beats().expect("the beats");
+    fixture.store.neighbours("machine").expect("the neighbours");
+    fixture.store.set_worker_health(&idle, Some("no descriptors")).expect("the problem is recorded");
     let leases = fixture.leases(&worker, 8);
     assert_eq!(leases.len(), 8, "enough jobs are ready");
     fixture.workers();
@@ -179,6 +183,7 @@ fn work(fixture: &Fixture) {
     let with_output =
         Settlement { output: Some(b"hello".to_vec()), ..settlement(&leases[0], Outcome::Success) };
     fixture.exchange(&worker, &[with_output, settlement(&leases[1], FAILURE)], 2);
+    ship(fixture, &leases[..2]);
     let slots = WorkerSlots { concurrency: 2, most: 3 };
     fixture.store.set_worker_slots(&worker, slots).expect("the slots change");
     fixture.store.set_worker_state(&worker, WorkerState::Draining).expect("the state changes");
@@ -190,6 +195,7 @@ fn work(fixture: &Fixture) {
     ] {
         let worker = fixture.worker_serving(name, served);
         fixture.orders(&worker);
+        fixture.is_idle(&worker);
         fixture.leases(&worker, want);
         fixture.retire(&worker);
     }
@@ -199,6 +205,19 @@ fn work(fixture: &Fixture) {
     fixture.leases(&worker, 1);
     fixture.retire(&worker);
     fixture.clock.jump(3_600_000);
+}
+
+/// Parts of the output of two attempts, as a store of several machines keeps them.
+fn ship(fixture: &Fixture, leases: &[LeaseRef]) {
+    let part = OutputPart { at: 1, content: b"hello".to_vec() };
+    for lease in leases {
+        let number = fixture.job(lease.job.as_str()).number;
+        let put = |gone| fixture.store.put_output(number, 1, gone, std::slice::from_ref(&part));
+        put(Some(&(0..1))).expect("the part is stored");
+        fixture.store.output_after(&lease.job, 1, 0, 1).expect("the parts");
+    }
+    let number = fixture.job(leases[1].job.as_str()).number;
+    fixture.store.delete_output_parts(number, 1).expect("the parts are deleted");
 }
 
 /// Unblocks the dependents of a job in several transactions.

@@ -1,7 +1,7 @@
 //! Workers and supervisors: start, stop, signals, orders, and which queues they serve.
 
 pub(crate) mod crowd;
-#[cfg(debug_assertions)] // Only a debug build rehearses being on a network.
+#[cfg(debug_assertions)] // Only a debug build simulates a network.
 pub(crate) mod cut_off;
 pub(crate) mod deleted_home;
 pub(crate) mod journal;

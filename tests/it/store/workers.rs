@@ -165,8 +165,8 @@ fn each_heartbeat_raises_the_beat(fixture: &Fixture) {
 fn neighbours_are_the_workers_of_a_machine(fixture: &Fixture) {
     for (id, machine, home) in [("a", "m1", "h1"), ("b", "m1", "h2"), ("c", "m2", "h1"), ("d", "", "h1")] {
         let mut new = new_worker(id);
-        new.origin.key.machine_id = machine.to_owned();
-        new.origin.key.home_id = home.to_owned();
+        machine.clone_into(&mut new.origin.key.machine_id);
+        home.clone_into(&mut new.origin.key.home_id);
         fixture.register(new);
     }
     let neighbours = |machine| {

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_are_observed_separately_and_forgotten_when_they_stop() {
+    fn workers_are_observed_separately_and_only_while_they_are_registered() {
         let mut watch = BeatWatch::default();
         let beat = |name: &str, number| Beat { worker: name.parse().expect("a name"), number };
         let mut read = |seconds: u64, beats: &[Beat]| {

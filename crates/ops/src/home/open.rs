@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::location::{Location, StoreAddress, ensure_home};
+#[cfg(debug_assertions)]
+use super::simulated_network::wrap as networked;
 use crate::OpError;
 use store::postgres::Address;
 #[cfg(feature = "postgres")]
@@ -66,18 +68,15 @@ pub(crate) fn open_readable(database: &Path) -> Result<SqliteStore, StoreError> 
 pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
     match store {
         StoreAddress::Sqlite(path) => {
-            Ok(rehearsed(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)))
+            Ok(networked(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)))
         }
         StoreAddress::Postgres(address) => open_postgres(address),
     }
 }
 
-#[cfg(debug_assertions)]
-use store::rehearsal::wrap as rehearsed;
-
-/// The store itself: only a debug build rehearses.
+/// The store itself: only a debug build simulates a network.
 #[cfg(not(debug_assertions))]
-fn rehearsed(store: Box<dyn Store>) -> Box<dyn Store> {
+fn networked(store: Box<dyn Store>) -> Box<dyn Store> {
     store
 }
 

@@ -1,7 +1,7 @@
 //! Workers on two machines that share a store, and one that is cut off from it.
 //!
 //! Both machines are this one: the second has a home of its own, another machine id, and a store that behaves as if it were
-//! on a network (`QUEUECTL_REHEARSE`). The home of each is out of reach of the other.
+//! on a network (`QUEUECTL_SIMULATE_NETWORK`). The home of each is out of reach of the other.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ impl<'a> Machine<'a> {
     pub(super) fn call(&self, words: &str) -> Call {
         let call = self.home.call_without_home(words.split(' '));
         let call = call.env("QUEUECTL_HOME", self.path()).env("QUEUECTL_STORE", self.home.database());
-        call.env("QUEUECTL_MACHINE_ID", self.name).env("QUEUECTL_REHEARSE", self.path().join("net"))
+        call.env("QUEUECTL_MACHINE_ID", self.name).env("QUEUECTL_SIMULATE_NETWORK", self.path().join("net"))
     }
 
     pub(super) fn run(&self, words: &str) -> RunResult {

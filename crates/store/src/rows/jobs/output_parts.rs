@@ -52,13 +52,23 @@ pub(crate) fn after(
     Ok(parts)
 }
 
-/// The attempts with parts that ended by this time.
-pub(crate) fn expired(tx: &Tx<'_>, before: Timestamp, limit: usize) -> Result<Vec<(JobSeq, u32)>> {
-    tx.all(
-        "select distinct p.seq, p.number from output_parts p join attempts a on a.seq = p.seq and a.number = p.number
-         where a.finished_at <= :before limit :limit",
-        named! { before, limit },
+/// The first attempt with parts after this one, in the order of jobs.
+pub(crate) fn next_attempt(tx: &Tx<'_>, seq: JobSeq, number: u32) -> Result<Option<(JobSeq, u32)>> {
+    // By the primary key of output_parts: of each attempt only the first part is read.
+    tx.first(
+        "select seq, number from output_parts where (seq, number) > (:seq, :number) order by seq, number limit 1",
+        named! { seq, number },
         |row| Ok((row.get("seq")?, row.get("number")?)),
+    )
+}
+
+/// When the job of an attempt was created, and when the attempt ended; `None` while it runs.
+pub(crate) fn times(tx: &Tx<'_>, seq: JobSeq, number: u32) -> Result<Option<(Timestamp, Timestamp)>> {
+    tx.first(
+        "select j.created_at, a.finished_at from attempts a join jobs j on j.seq = a.seq
+         where a.seq = :seq and a.number = :number",
+        named! { seq, number },
+        |row| Ok((row.get("created_at")?, row.get("finished_at")?)),
     )
 }
 

@@ -139,16 +139,33 @@ fn delete_job(tx: &mut Tx<'_>, seq: JobSeq) -> Result<Option<(u64, u32)>> {
 
 fn outputs(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
     let mut pruned = outputs_of_attempts(tx, prune)?;
-    if pruned.next.is_none() && !prune.dry_run {
-        let expired = output_parts::expired(tx, prune.before, prune.limit)?;
-        for (seq, number) in &expired {
-            output_parts::delete_of_attempt(tx, *seq, *number)?;
-        }
-        pruned.count += expired.len() as u64;
-        // Those are gone, so the next step finds others after the same cursor.
-        pruned.next = (expired.len() == prune.limit).then_some(prune.after);
+    if pruned.next.is_none() {
+        pruned.count += expired_parts(tx, prune)?;
     }
     Ok(pruned)
+}
+
+/// Deletes the parts of expired outputs, of a few attempts at a time. Only a store of several machines has any.
+fn expired_parts(tx: &Tx<'_>, prune: &PruneStep) -> Result<u64> {
+    let (mut count, mut at) = (0, (JobSeq::of_number(0), 0));
+    for _ in 0..prune.limit {
+        let Some((seq, number)) = output_parts::next_attempt(tx, at.0, at.1)? else {
+            break;
+        };
+        at = (seq, number);
+        let Some((created_at, finished_at)) = output_parts::times(tx, seq, number)? else { continue };
+        match judge(tx, created_at, finished_at, prune.before) {
+            Verdict::TooNew => break,
+            Verdict::Kept => {}
+            Verdict::Expired => {
+                count += 1;
+                if !prune.dry_run {
+                    output_parts::delete_of_attempt(tx, seq, number)?;
+                }
+            }
+        }
+    }
+    Ok(count)
 }
 
 fn outputs_of_attempts(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {

@@ -1,6 +1,6 @@
 //! In debug builds, a store that behaves as if it were on a network, so that tests can cut it off without a server.
 //!
-//! `QUEUECTL_REHEARSE=FOLDER` makes every store of the process say that it spans machines. While one of these files is in
+//! `QUEUECTL_SIMULATE_NETWORK=FOLDER` makes every store of the process say that it spans machines. While one of these files is in
 //! the folder, calls behave accordingly:
 //!
 //! | file | effect |
@@ -16,32 +16,32 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::transaction::{ReadWork, WriteWork};
-use crate::{
-    Effects, Exchange, ExchangeResult, NewWorker, Notice, Orders, Pace, Result, Store, StoreError, Wake,
-};
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
+use store::{
+    Effects, Exchange, ExchangeResult, NewWorker, Notice, Orders, Pace, ReadWork, Result, Store, StoreError,
+    Wake, WriteWork,
+};
 use sys::process::Holder;
 
 /// How often a call that hangs checks whether it may go on.
 const HANG_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The store itself, unless a test wants to rehearse.
-pub fn wrap(store: Box<dyn Store>) -> Box<dyn Store> {
-    match std::env::var_os("QUEUECTL_REHEARSE") {
-        Some(folder) => Box::new(Rehearsal { store, folder: folder.into() }),
+/// The store itself, unless a test wants another one.
+pub(super) fn wrap(store: Box<dyn Store>) -> Box<dyn Store> {
+    match std::env::var_os("QUEUECTL_SIMULATE_NETWORK") {
+        Some(folder) => Box::new(SimulatedNetwork { store, folder: folder.into() }),
         None => store,
     }
 }
 
 #[derive(Debug)]
-struct Rehearsal {
+struct SimulatedNetwork {
     store: Box<dyn Store>,
     folder: PathBuf,
 }
 
-impl Rehearsal {
+impl SimulatedNetwork {
     fn is(&self, name: &str) -> bool {
         self.folder.join(name).exists()
     }
@@ -67,7 +67,7 @@ impl Rehearsal {
     }
 }
 
-impl Store for Rehearsal {
+impl Store for SimulatedNetwork {
     fn now(&self) -> Result<Timestamp> {
         self.store.now()
     }
