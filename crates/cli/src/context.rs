@@ -207,8 +207,7 @@ impl Context {
     /// Tells a person on the terminal something that a program does not need to know.
     pub(super) fn note(&self, note: &str) -> Result<(), Failure> {
         if self.shows_progress() && !self.json {
-            let style = anstyle::Style::new().dimmed();
-            writeln!(self.notes(), "{style}{note}{style:#}")?;
+            self.write_dimmed(note)?;
         }
         Ok(())
     }
@@ -225,10 +224,16 @@ impl Context {
     /// Prints a hint on standard error.
     pub(super) fn hint(&self, hint: &str) -> Result<(), Failure> {
         if !self.quiet {
-            let style = anstyle::Style::new().dimmed();
-            writeln!(self.notes(), "{style}hint: {hint}{style:#}")?;
+            self.write_dimmed(&format!("hint: {hint}"))?;
         }
         Ok(())
+    }
+
+    /// In one write, so that the output of other processes does not get into the line.
+    fn write_dimmed(&self, line: &str) -> io::Result<()> {
+        let is_plain = color_of(self.color, &io::stderr()) == anstream::ColorChoice::Never;
+        let style = if is_plain { anstyle::Style::new() } else { anstyle::Style::new().dimmed() };
+        self.notes().write_all(format!("{style}{line}{style:#}\n").as_bytes())
     }
 }
 
