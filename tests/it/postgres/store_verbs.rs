@@ -1,5 +1,7 @@
 //! `store info` and `store migrate`, `doctor`, and what differs on a queue that is on a server.
 
+use store::postgres::SCHEMA_VERSION;
+
 use super::cluster::{Cluster, PASSWORD_IN_URL};
 use crate::cli::harness::Home;
 
@@ -15,13 +17,17 @@ fn info_says_where_a_queue_lives() {
     let url = cluster.tcp_url(&format!("keeper:{PASSWORD_IN_URL}"), "schema=other");
     let ask = || home.call(["store", "info", "--json"]).env("QUEUECTL_STORE", &url).run().ok().json();
     assert_eq!(ask()["schema_version"], serde_json::Value::Null, "nothing is created");
-    home.call(["store", "migrate"]).env("QUEUECTL_STORE", &url).run().ok().prints("1\n");
+    home.call(["store", "migrate"])
+        .env("QUEUECTL_STORE", &url)
+        .run()
+        .ok()
+        .prints(&format!("{SCHEMA_VERSION}\n"));
     let info = ask();
     assert_eq!(
         (&info["kind"], &info["role"], &info["schema"]),
         (&"postgres".into(), &"keeper".into(), &"other".into())
     );
-    assert_eq!((&info["schema_version"], &info["tls"]), (&1.into(), &"disable".into()));
+    assert_eq!((&info["schema_version"], &info["tls"]), (&SCHEMA_VERSION.into(), &"disable".into()));
     assert_eq!((&info["is_standby"], &info["standbys"]), (&false.into(), &0.into()));
     assert!(info["server_version"].as_str().is_some_and(|version| version.contains('.')), "{info}");
     let shown = home.call(["store", "info"]).env("QUEUECTL_STORE", &url).run().ok();
@@ -30,7 +36,7 @@ fn info_says_where_a_queue_lives() {
         "{shown}"
     );
     let again = home.call(["store", "migrate", "--json"]).env("QUEUECTL_STORE", &url).run().ok().json();
-    assert_eq!((&again["changed"], &again["schema_version"]), (&false.into(), &1.into()));
+    assert_eq!((&again["changed"], &again["schema_version"]), (&false.into(), &SCHEMA_VERSION.into()));
 }
 
 #[test]
