@@ -24,7 +24,7 @@ use store::{
 };
 use sys::process::Holder;
 
-/// How often a call that hangs checks whether it may go on.
+/// How often a call that hangs checks whether it may continue.
 const HANG_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The store itself, unless a test wants another one.
