@@ -42,7 +42,7 @@ pub fn open_existing(location: &Location) -> Result<Box<dyn Store>, OpError> {
         StoreAddress::Sqlite(database) => {
             location.check_exists()?;
             ensure_home(&location.home)?;
-            Ok(Box::new(open_readable(database)?))
+            Ok(networked(Box::new(open_readable(database)?)))
         }
         StoreAddress::Postgres(address) => {
             let store = open_existing_postgres(address)?;
