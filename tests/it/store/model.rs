@@ -24,7 +24,7 @@ use super::fixture::new_job::{JobBuilder, job, queue_name};
 use super::fixture::{Fixture, new_worker, settlement, under_boot};
 use super::model::history::{ExpectedAnswer, Model, NextDue, Step};
 use super::model::memory::{
-    Answer, CRASH_LIMIT, MAX_BACKOFF_MILLIS, Memory, MemoryJob, RETRY_DELAY_MILLIS, Request,
+    Answer, CRASH_LIMIT, LEASE_MILLIS, MAX_BACKOFF_MILLIS, Memory, MemoryJob, RETRY_DELAY_MILLIS, Request,
 };
 
 prop_state_machine! {
@@ -78,6 +78,7 @@ impl<C: Constructor> StateMachineTest for Machine<C> {
         fixture.set(SettingKey::RetryDelay, &format!("{RETRY_DELAY_MILLIS}ms"));
         fixture.set(SettingKey::MaxBackoff, &format!("{MAX_BACKOFF_MILLIS}ms"));
         fixture.set(SettingKey::CrashLimit, &CRASH_LIMIT.to_string());
+        fixture.set(SettingKey::Lease, &format!("{LEASE_MILLIS}ms"));
         for worker in 0..model.memory.workers.len() {
             register(&fixture, &model.memory, worker);
         }

@@ -38,7 +38,7 @@ fn a_new_worker_has_no_orders(fixture: &Fixture) {
         kill_at: None,
         cancelled: Vec::new(),
         paused: Vec::new(),
-        settings: domain::settings::Settings::default(),
+        settings: fixture.store.default_settings(),
         next_fire: None,
         next_delivery: None,
     };

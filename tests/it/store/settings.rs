@@ -94,6 +94,7 @@ fn a_wrong_value_is_refused_and_changes_nothing(fixture: &Fixture) {
 fn lease_and_heartbeat_are_checked_together(fixture: &Fixture) {
     use SettingKey::{HeartbeatInterval, Lease};
     let steps = [
+        (HeartbeatInterval, "5s", true),
         (Lease, "14s", false),
         (Lease, "15s", true),
         (HeartbeatInterval, "6s", false),
@@ -113,8 +114,8 @@ fn lease_and_heartbeat_are_checked_together(fixture: &Fixture) {
 }
 
 fn unsetting_a_value_is_checked_too(fixture: &Fixture) {
-    fixture.set(SettingKey::Lease, "60s");
-    fixture.set(SettingKey::HeartbeatInterval, "20s");
+    fixture.set(SettingKey::Lease, "90s");
+    fixture.set(SettingKey::HeartbeatInterval, "30s");
     let before = stored(fixture);
     let unset = try_set(fixture, SettingKey::Lease, None);
     assert!(

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
+use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use domain::values::signal::Signal;
 use store::{
@@ -233,6 +234,7 @@ fn stopping_a_worker_releases_its_unknown_leases(fixture: &Fixture) {
 }
 
 fn the_earliest_lease_end_of_a_worker_is_listed(fixture: &Fixture) {
+    fixture.set(SettingKey::Lease, "30s");
     let worker = fixture.worker("w");
     fixture.enqueue_all(["a", "b"].map(job));
     let a = fixture.lease(&worker);

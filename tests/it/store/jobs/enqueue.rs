@@ -103,7 +103,7 @@ fn a_claim_has_everything_needed_to_run_the_job(fixture: &Fixture) {
 
     let claim = fixture.exchange(&worker, &[], 1).claimed.remove(0);
     assert_eq!((claim.lease.job, claim.lease.attempt), (requested.id, 1));
-    assert_eq!(claim.lease_until, fixture.now().saturating_add(Duration::from_secs(30)));
+    assert_eq!(claim.lease_until, fixture.now().saturating_add(fixture.store.default_settings().lease));
     assert_eq!(claim.queue, requested.queue);
     assert_eq!(claim.command, requested.command);
     assert_eq!(claim.cwd, requested.cwd);

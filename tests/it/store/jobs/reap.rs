@@ -241,6 +241,7 @@ fn overdue(fixture: &Fixture) -> Vec<String> {
 }
 
 fn each_lease_expires_by_itself(fixture: &Fixture) {
+    fixture.set(SettingKey::Lease, "30s");
     let (first, second) = (fixture.worker("w1"), fixture.worker("w2"));
     fixture.worker("idle");
     fixture.enqueue_all(["a", "b", "c"].map(job));
@@ -258,6 +259,7 @@ fn each_lease_expires_by_itself(fixture: &Fixture) {
 }
 
 fn a_heartbeat_extends_a_lease(fixture: &Fixture) {
+    fixture.set(SettingKey::Lease, "30s");
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
@@ -279,6 +281,7 @@ fn a_heartbeat_extends_a_lease(fixture: &Fixture) {
 
 fn a_wall_clock_jump_expires_no_lease(fixture: &Fixture) {
     const DAY_MILLIS: i64 = 24 * 3_600 * 1_000;
+    fixture.set(SettingKey::Lease, "30s");
     let worker = fixture.worker("w");
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);
@@ -298,6 +301,7 @@ fn a_wall_clock_jump_expires_no_lease(fixture: &Fixture) {
 /// While a machine sleeps, the wall clock advances and the clock of leases does not.
 fn fault_25_a_laptop_that_sleeps_for_an_hour_loses_no_lease(fixture: &Fixture) {
     const HOUR_MILLIS: i64 = 3_600 * 1_000;
+    fixture.set(SettingKey::Lease, "30s");
     let (worker, other) = (fixture.worker("w"), fixture.worker("other"));
     fixture.enqueue("a");
     let lease = fixture.lease(&worker);

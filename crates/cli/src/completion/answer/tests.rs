@@ -117,7 +117,7 @@ fn nothing_is_offered_for_new_names_and_free_text() {
 /// A flag whose value is offered by no rule must be free text on purpose.
 #[test]
 fn every_argument_with_a_value_has_a_rule() {
-    const FREE: [&str; 20] = [
+    const FREE: [&str; 21] = [
         "CODES",
         "CODES|none",
         "DURATION",
@@ -135,6 +135,7 @@ fn every_argument_with_a_value_has_a_rule() {
         "NAME|none",
         "N|none",
         "RATE|none",
+        "ROLE",
         "S",
         "TEXT",
         "TIME",

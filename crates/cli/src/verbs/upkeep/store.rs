@@ -7,7 +7,7 @@ mod migrate;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Show where the queue lives, bring its schema up to date, and grant rights
+/// Show where the queue lives, update its schema, and grant rights
 ///
 /// A queue is a SQLite file, or a schema in a PostgreSQL database: `--store postgres://USER@HOST/DATABASE`.
 #[derive(Debug, clap::Args)]

@@ -99,5 +99,5 @@ fn a_store_outside_the_home_is_checked() {
     home.file("elsewhere.db", "precious words");
     home.run(["doctor", "--store", "elsewhere.db"]).fails(7).shows("`elsewhere.db` is not a database");
     home.run(["doctor", "--store", "nowhere/queue.db"]).ok().shows("does not exist yet");
-    home.run(["doctor", "--store", "postgres://h/db"]).fails(1).shows("not supported yet");
+    home.run(["doctor", "--store", "postgres:///db?host=/nowhere"]).fails(5).shows("there is no such socket");
 }
