@@ -18,7 +18,7 @@ use crate::{Result, StoreError};
 /// The statements that lead from each version to the next. Append-only once a version has been released.
 const MIGRATIONS: [&str; 2] = [
     include_str!("../../../../../migrations/postgres/0001_schema.sql"),
-    include_str!("../../../../../migrations/postgres/0003_hosts.sql"),
+    include_str!("../../../../../migrations/postgres/0002_hosts.sql"),
 ];
 
 /// The schema version that this program reads and writes.

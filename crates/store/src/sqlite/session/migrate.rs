@@ -19,7 +19,7 @@ use sys::fs::owner_only;
 /// The statements that lead from each version to the next. Append-only once a version has been released.
 const MIGRATIONS: [&str; 2] = [
     include_str!("../../../../../migrations/sqlite/0001_schema.sql"),
-    include_str!("../../../../../migrations/sqlite/0003_hosts.sql"),
+    include_str!("../../../../../migrations/sqlite/0002_hosts.sql"),
 ];
 
 /// The schema version that this program reads and writes.

@@ -1,4 +1,4 @@
--- Workers on several machines, as migrations/sqlite/0003_hosts.sql except where a comment says otherwise.
+-- Workers on several machines, as migrations/sqlite/0002_hosts.sql except where a comment says otherwise.
 
 -- Raised by every heartbeat. A worker on another machine is dead when an observer saw this number unchanged for a whole
 -- lease on its own clock: no wall clock decides that, so none can jump.
