@@ -1,4 +1,5 @@
-//! Background duties of a worker, one per file: `reaper` recovers the jobs of dead workers (`silence` finds those on other machines, `beats` judges them), `scheduler` fires schedules,
+//! Background duties of a worker, one per file: `reaper` recovers the jobs of dead workers (`silence` finds those on other
+//! machines, `beats` judges them), `scheduler` fires schedules,
 //! `pruner` deletes old history; `forget` gives the jobs of a worker back on a person's word.
 //!
 //! Every worker can do every duty. The store makes sure that doing it twice changes nothing: a job is given back once, a

@@ -62,6 +62,7 @@ fn a_schedule_that_cannot_be_parsed_is_paused() {
         ("job", r#"job = '{"command":"true","novelty":1}'"#),
         ("line", "kind = 'cron', expression = 'sometimes', time_zone = 'UTC'"),
         ("zone", "kind = 'cron', expression = '* * * * *', time_zone = 'Mars/Phobos'"),
+        ("cwd", r#"job = '{"command":"true"}'"#),
     ];
     let fixture = home.fixture();
     for (name, _) in bad.into_iter().chain([("good", "")]) {
@@ -78,7 +79,7 @@ fn a_schedule_that_cannot_be_parsed_is_paused() {
     fixture.pass_secs(60);
     let fired = fixture.store.fire_due().expect("fire_due");
     let held: Vec<&str> = fired.held.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!((held, fired.jobs.len()), (vec!["job", "line", "zone"], 1));
+    assert_eq!((held, fired.jobs.len()), (vec!["job", "line", "zone", "cwd"], 1));
     drop(fixture);
     let reason = "select pause_reason from schedules where name = 'zone'";
     let reason = super::value(&home.connect(), reason);
@@ -88,5 +89,5 @@ fn a_schedule_that_cannot_be_parsed_is_paused() {
     assert_eq!((good.0.paused, good.1.len()), (None, 1));
     let left = "select count(*) from schedules where paused_by = 'queuectl' and last_at is null and next_at is not null";
     drop(fixture);
-    assert_eq!(super::value(&home.connect(), left), "3", "the paused schedules are otherwise unchanged");
+    assert_eq!(super::value(&home.connect(), left), "4", "the paused schedules are otherwise unchanged");
 }

@@ -139,7 +139,7 @@ fn enqueue_one(tx: &mut Tx<'_>, job: &NewJob) -> Result<EnqueueResult> {
 fn new_job(tx: &Tx<'_>, known: &ScheduleRow) -> Result<NewJob> {
     let environment = known.environment_id.map(|id| environments::load(tx, id)).transpose()?;
     // A schedule has an absolute directory, or none where its jobs may run on any machine.
-    let caller = Caller { environment, runs_elsewhere: true, ..Caller::default() };
+    let caller = Caller { environment, runs_elsewhere: tx.dialect().pick(false, true), ..Caller::default() };
     let origin = Origin { settings: tx.settings()?.clone(), caller };
     let job = known.schedule.job.clone().resolve(&origin, || known.schedule.job_id(tx.now, 1));
     job.map_err(|error| row::malformed("schedule", error))
