@@ -42,6 +42,7 @@ use sys::guards;
 use sys::guards::Guard;
 use sys::host::Observer;
 use sys::process;
+use sys::process::code;
 use sys::process::spawn;
 use sys::process::spawn::ChildProcess;
 use sys::process::{Children, ProcessHandle};
@@ -440,6 +441,7 @@ impl<'a> Supervisor<'a> {
                 Report::NotYet => member.report = Some(report),
                 Report::Up { stop_seen } => {
                     member.is_up = true;
+                    code::release();
                     self.stop_seen = self.stop_seen.or(Some(stop_seen));
                 }
                 // The worker has died or is about to.

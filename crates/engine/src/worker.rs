@@ -58,7 +58,7 @@ use store::{
 };
 use sys::host;
 use sys::host::{Observer, Origin};
-use sys::process::{load, rlimit, spawn};
+use sys::process::{code, load, rlimit, spawn};
 use sys::signal::interrupts::Interrupts;
 use sys::{failpoint, signal};
 
@@ -131,6 +131,7 @@ pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineE
             threads.spawn(move || spool::run(&spool, &workers, open));
         }
         worker.report_ready();
+        code::release();
         let result = worker.work();
         if let Some(spool) = spool {
             spool.close();

@@ -1,5 +1,6 @@
 //! Processes: watching, signalling and reaping them, and their entries in `/proc`.
 
+pub mod code;
 pub mod cstr_array;
 pub mod load;
 pub(crate) mod peak_memory;
