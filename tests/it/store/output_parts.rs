@@ -12,6 +12,7 @@ use super::fixture::{Fixture, every_store};
 every_store!(
     parts_are_read_in_order_from_an_offset,
     a_part_that_is_offered_again_replaces_itself,
+    parts_that_are_offered_again_replace_those_with_other_limits,
     parts_behind_a_cut_are_deleted,
     the_output_of_a_removed_job_is_not_kept,
     parts_expire_with_their_attempt,
@@ -46,6 +47,13 @@ fn a_part_that_is_offered_again_replaces_itself(fixture: &Fixture) {
     put(fixture, 1, &[part(4, "one")]);
     put(fixture, 1, &[part(4, "one and more")]);
     assert_eq!(read(fixture, 1, 0, 1 << 20), [part(4, "one and more")]);
+}
+
+fn parts_that_are_offered_again_replace_those_with_other_limits(fixture: &Fixture) {
+    fixture.enqueue("a");
+    put(fixture, 1, &[part(4, "one "), part(8, "two "), part(12, "three")]);
+    put(fixture, 1, &[part(4, "one two "), part(12, "three four")]);
+    assert_eq!(read(fixture, 1, 0, 1 << 20), [part(4, "one two "), part(12, "three four")]);
 }
 
 fn parts_behind_a_cut_are_deleted(fixture: &Fixture) {

@@ -69,7 +69,7 @@ impl PartReader {
         for part in store.output_after(job, attempt, self.at, READ_BYTES)? {
             // The tail of long output is a moving window: this reader was too slow for it.
             let is_gap = part.at > self.at && !self.is_after_cut;
-            pieces.extend(is_gap.then_some(Piece::Cut { bytes: part.at - self.at }));
+            pieces.extend(is_gap.then(|| Piece::Cut { bytes: part.at - self.at }));
             let damaged = |source| OpError::DamagedOutput { job: job.clone(), attempt, source };
             pieces.extend(whole_pieces(&part.content).map_err(damaged)?.0);
             self.is_after_cut = matches!(pieces.last(), Some(Piece::Cut { .. }));

@@ -7,9 +7,11 @@ use crate::rows::tx::Tx;
 use crate::{OutputPart, Result};
 use domain::values::timestamp::Timestamp;
 
-/// A part that was stored before is replaced: the answer to the first request may have been lost.
+/// A part that was stored before is replaced: the answer to the first request may have been lost. So are parts that begin
+/// inside a new one: the worker that ships the file of a dead worker divides it differently.
 pub(crate) fn put(tx: &Tx<'_>, seq: JobSeq, number: u32, parts: &[OutputPart]) -> Result<()> {
     for OutputPart { at, content } in parts {
+        delete_range(tx, seq, number, *at, at.saturating_add(content.len() as u64))?;
         tx.execute(
             "insert into output_parts (seq, number, part_at, content) values (:seq, :number, :at, :content)
              on conflict (seq, number, part_at) do update set content = excluded.content",
