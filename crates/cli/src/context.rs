@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
-use super::failure::{Exit, Failure};
+use super::failure::{Exit, Failure, how_to_follow};
 use super::render::table::Table;
 use super::render::text::printable;
 use super::root::Global;
@@ -22,7 +22,7 @@ use ops::escape::write_json;
 use ops::home::location;
 use ops::home::location::{Location, LocationArgs, StoreAddress};
 use ops::home::open;
-use store::Store;
+use store::{Store, StoreError};
 use sys::signal::interrupts::Interrupts;
 use sys::zone;
 
@@ -92,12 +92,26 @@ impl Context {
     /// The store, opened on first use. A home that the user named must have a queue: only verbs that add something to a
     /// queue create one there, with [`Self::store_or_new`].
     pub(super) fn store(&self) -> Result<&dyn Store, Failure> {
-        self.open_once(open::open_existing)
+        let is_new = self.store.get().is_none();
+        let store = self.open_once(open::open_existing)?;
+        if is_new && let Some(relocation) = store.relocation()? {
+            self.hint(&format!("{relocation}; {}", how_to_follow(&relocation)))?;
+        }
+        Ok(store)
     }
 
     /// The store, opened on first use and created if it does not exist.
     pub(super) fn store_or_new(&self) -> Result<&dyn Store, Failure> {
         self.open_once(open::open)
+    }
+
+    /// As [`Self::store_or_new`], for workers, whose failure to register the user would not see.
+    pub(super) fn store_for_workers(&self) -> Result<&dyn Store, Failure> {
+        let store = self.store_or_new()?;
+        match store.relocation()? {
+            None => Ok(store),
+            Some(relocation) => Err(StoreError::Relocated(relocation).into()),
+        }
     }
 
     fn open_once(

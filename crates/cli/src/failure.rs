@@ -20,6 +20,7 @@ use engine::EngineError;
 use ops::OpError;
 use ops::config::how_to_repair;
 use ops::error::{Named, chain, without_os_codes};
+use ops::home::location::StoreAddress;
 use ops::home::ownership::{
     advice, advice_for_found, advice_for_making, advice_for_owner, how_to_create, word,
 };
@@ -28,7 +29,7 @@ use proof::ProofError;
 use store::postgres::identifier::quoted;
 use store::sqlite::RestoreError;
 use store::transfer::ImportError;
-use store::{Conflict, EnqueueRefusal, StoreError};
+use store::{Conflict, EnqueueRefusal, MoveError, Relocation, StoreError};
 use sys::fs::ownership::OwnershipError;
 use sys::process::Holder;
 
@@ -176,9 +177,12 @@ fn with_hint(exit: Exit, hint: impl Into<String>) -> Judgement {
 
 fn judge(error: &OpError) -> Judgement {
     match error {
-        OpError::Store(error) => judge_store(error),
+        OpError::Store(error) | OpError::Move(MoveError::Store(error)) => judge_store(error),
         OpError::Restore(error) => judge_restore(error),
         OpError::Import(error) => judge_import(error),
+        OpError::Move(MoveError::Workers(_)) => with_hint(Exit::Conflict, "--wait stops them first"),
+        OpError::NotEmpty { .. } => with_hint(Exit::Conflict, EMPTY_STORE),
+        OpError::UnfinishedCopy { to } => with_hint(Exit::Conflict, how_to_clear(to)),
         OpError::BadLine { source, .. } => judge_line(source),
         OpError::Stopped { line, stored, source } => judge_stop(*line, *stored, source),
         OpError::PartlyDone { source, .. } => judge_part(source),
@@ -229,9 +233,7 @@ fn judge(error: &OpError) -> Judgement {
             Exit::Conflict,
             format!("nothing was changed; `queuectl schedule show {name}` shows it"),
         ),
-        OpError::HookTaken(_) => {
-            with_hint(Exit::Conflict, "choose another name, or remove it first with `queuectl hook remove`")
-        }
+        OpError::HookTaken(_) => with_hint(Exit::Conflict, HOW_TO_REPLACE_HOOKS),
         OpError::QueueInUse { queue, .. } => with_hint(Exit::Conflict, how_to_empty(queue)),
         OpError::ScheduledQueue { schedule, .. } => with_hint(
             Exit::Conflict,
@@ -263,6 +265,7 @@ fn judge(error: &OpError) -> Judgement {
         | OpError::DocumentTooLong { .. }
         | OpError::CannotRead { .. }
         | OpError::BackupOntoItself(_)
+        | OpError::CopyOntoItself
         | OpError::Edit(_)
         | OpError::RelativeFolder
         | OpError::BadConfigFile { .. }
@@ -282,9 +285,25 @@ fn judge_part(source: &StoreError) -> Judgement {
     with_hint(exit, "run the same command again to change the rest")
 }
 
+const HOW_TO_REPLACE_HOOKS: &str = "choose another name, or remove it first with `queuectl hook remove`";
+
 /// For a schema on a server without a queue.
 const CREATE_ON_SERVER: &str =
     "check the database and the schema in the address; `queuectl store migrate` creates a queue there";
+
+/// For a copy to a store that is in use.
+const EMPTY_STORE: &str = "name a store without a queue, such as another schema: `postgres://…?schema=NAME`";
+
+/// For a copy that was interrupted.
+fn how_to_clear(to: &StoreAddress) -> String {
+    let delete = match to {
+        StoreAddress::Sqlite(path) => format!("`rm {}*`", word(path)),
+        StoreAddress::Postgres(address) => {
+            format!("the SQL `drop schema {} cascade`", quoted(&address.schema))
+        }
+    };
+    format!("the old store is complete and in use; delete the copy with {delete}, then copy again")
+}
 
 /// For a settings file with a password that others can read.
 fn how_to_hide(path: &Path) -> String {
@@ -310,6 +329,7 @@ fn judge_import(error: &ImportError) -> Judgement {
     match error {
         ImportError::Store(error) => (judge_store(error).0, None),
         ImportError::IdTaken(_) => with_hint(Exit::Conflict, "--if-absent skips jobs that already exist"),
+        ImportError::NotEmpty { .. } => with_hint(Exit::Conflict, EMPTY_STORE),
         ImportError::KeyTaken { .. } => (Exit::Conflict, None),
         ImportError::Malformed { .. } => {
             with_hint(Exit::Usage, "nothing was imported; fix that line or export the queue again")
@@ -381,6 +401,7 @@ fn judge_store(error: &StoreError) -> Judgement {
         StoreError::NotPrimary => {
             with_hint(Exit::Unavailable, "name the primary in the address of the store, or try again later")
         }
+        StoreError::Relocated(relocation) => with_hint(Exit::Unavailable, how_to_follow(relocation)),
         StoreError::TooOld { .. } => {
             with_hint(Exit::Corrupt, "bring it up to date: `queuectl store migrate`")
         }
@@ -393,6 +414,16 @@ fn judge_store(error: &StoreError) -> Judgement {
         }
         StoreError::NoSuchJob(_) => with_hint(Exit::NotFound, HOW_TO_LIST_JOBS),
         StoreError::NoSuchWorker(_) => (Exit::NotFound, None),
+    }
+}
+
+/// For a store that is not in use, because its queue moves or has moved.
+pub(super) fn how_to_follow(relocation: &Relocation) -> String {
+    match relocation {
+        Relocation::MovedTo(_) => {
+            "name that store with --store, in QUEUECTL_STORE, or as `store` in config.toml".to_owned()
+        }
+        Relocation::CopyOf(_) => "run the same `queuectl store copy` again".to_owned(),
     }
 }
 

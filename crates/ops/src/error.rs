@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::home::location::StoreAddress;
 use super::jobs::enqueue::each::EachError;
 use domain::hook::HookError;
 use domain::job::edit::EditError;
@@ -18,7 +19,7 @@ use domain::values::span::format_span;
 use store::postgres::AddressError;
 use store::sqlite::RestoreError;
 use store::transfer::ImportError;
-use store::{Conflict, EnqueueRefusal, StoreError, WriteError};
+use store::{Conflict, EnqueueRefusal, MoveError, StoreError, WriteError};
 use sys::fs::ownership::OwnershipError;
 use sys::process::user;
 
@@ -41,6 +42,15 @@ pub const MAX_UNFINISHED_NAMED: usize = 10;
 pub enum OpError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Move(#[from] MoveError),
+    #[error("a queue cannot be copied onto itself")]
+    CopyOntoItself,
+    #[error("`{to}` is not empty: it has {what}")]
+    NotEmpty { to: StoreAddress, what: &'static str },
+    /// A process died after it had copied the queue, and before the old store was marked.
+    #[error("`{to}` holds an unfinished copy")]
+    UnfinishedCopy { to: StoreAddress },
     #[error("invalid job")]
     Request(#[from] SpecError),
     #[error("{}", if *is_job { "invalid job" } else { "invalid JSON" })]
@@ -282,6 +292,7 @@ impl From<ImportError> for OpError {
         match error {
             ImportError::Store(error) => error.into(),
             error @ (ImportError::IdTaken(_)
+            | ImportError::NotEmpty { .. }
             | ImportError::KeyTaken { .. }
             | ImportError::Malformed { .. }
             | ImportError::NotJson { .. }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::Relocation;
 use crate::postgres::ConnectError;
 use domain::values::name::{JobId, WorkerId};
 use domain::values::span::format_span;
@@ -72,6 +73,9 @@ pub enum StoreError {
     TooOld { found: i64, needed: i64 },
     #[error("the store has schema version {found}, newer than the {known} that this queuectl knows")]
     TooNew { found: i64, known: i64 },
+    /// The queue is in another store.
+    #[error(transparent)]
+    Relocated(Relocation),
     #[error("a stored {what} is malformed: {detail}")]
     Malformed { what: &'static str, detail: String },
     #[error("the stored setting `{key}` is invalid: {detail}")]

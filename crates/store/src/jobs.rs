@@ -1,6 +1,7 @@
 //! Jobs: looking at them and changing them.
 
 mod output_parts;
+pub mod shipment;
 
 pub use output_parts::{MAX_PART_BYTES, OutputPart};
 

@@ -1,5 +1,9 @@
 //! Maintenance: pruning, export and import, edits of single jobs, and the event log.
 
+pub mod moving;
+
+pub use moving::{MoveError, Relocation};
+
 use std::collections::BTreeSet;
 use std::mem;
 use std::time::Duration;
@@ -12,7 +16,7 @@ use crate::rows::tx::{Effects, Tx};
 use crate::rows::verbs::{environment_gc, prune};
 use crate::rows::views::recent_problems;
 use crate::rows::{recount, transfer};
-use crate::transfer::{ImportError, ImportSummary, Line};
+use crate::transfer::{ImportError, ImportRules, ImportSummary, Line};
 use crate::{Contradiction, DerivedData, Hook, JobFilter, JobRef, Pause, Result, Store, StoreError};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
@@ -34,12 +38,12 @@ impl dyn Store + '_ {
         })
     }
 
-    /// Imports exported lines, all or nothing. A job whose id is taken is refused, or skipped with `if_absent`. The lines
+    /// Imports exported lines, all or nothing. A job whose id is taken is refused, or skipped with [`ImportRules::if_absent`]. The lines
     /// can be read once, so an import that would have to begin again fails.
     pub fn import(
         &self,
         lines: &mut dyn Iterator<Item = Result<Line, ImportError>>,
-        if_absent: bool,
+        rules: ImportRules,
         by: &str,
     ) -> Result<ImportSummary, ImportError> {
         let mut has_begun = false;
@@ -47,7 +51,7 @@ impl dyn Store + '_ {
             if mem::replace(&mut has_begun, true) {
                 return Err(StoreError::Changing.into());
             }
-            transfer::import(tx, lines, if_absent, by)
+            transfer::import(tx, lines, rules, by)
         })
     }
 

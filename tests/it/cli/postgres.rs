@@ -3,6 +3,7 @@
 //! Both machines are this one: each has a home and a machine id of its own, so that neither reads the locks and files of
 //! the other.
 
+mod copy;
 mod takeover;
 mod verbs;
 mod workers;

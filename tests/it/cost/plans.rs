@@ -17,8 +17,17 @@ const SELECT_JOBS: &str = "select j.seq from jobs j left join workers w on w.seq
 const PLACEHOLDER: &str = " true";
 
 /// Tables that stay small, however many jobs there are.
-const SMALL_TABLES: [&str; 8] =
-    ["settings", "sequence", "queues", "workers", "counters", "hooks", "schedules", "unkillable"];
+const SMALL_TABLES: [&str; 9] = [
+    "settings",
+    "sequence",
+    "queues",
+    "workers",
+    "counters",
+    "hooks",
+    "schedules",
+    "unkillable",
+    "sqlite_master",
+];
 
 /// Statements that may scan a table, because they stop at its first row.
 const FIRST_ROW_ONLY: [&str; 4] = [

@@ -15,8 +15,9 @@ use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use store::{
     AfterEdit, Cursor, Delivery, DeliveryReport, DeliveryResult, Duty, EnvironmentGc, EventPage, EventRange,
-    JobFilter, JobVerb, LeaseRef, NewSchedule, OutputPart, Page, PageStart, Pause, Phase, Prunable,
-    PruneStep, ScheduleEdit, ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots, WorkerState,
+    JobFilter, JobVerb, LeaseRef, MoveError, NewSchedule, OutputPart, Page, PageStart, Pause, Phase,
+    Prunable, PruneStep, ScheduleEdit, ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots,
+    WorkerState,
 };
 
 use crate::store::fixture::new_job::{JobBuilder, batch_name, job, job_id, queue_name};
@@ -86,6 +87,7 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     fixture.store.select_dead(&JobFilter::default(), None, PAGE).expect("dead jobs");
     fixture.store.recent_problems(fixture.now(), fixture.now()).expect("recent problems");
     fixture.store.last_stop().expect("a stop order");
+    move_away(fixture);
 }
 
 fn read_all(fixture: &Fixture) {
@@ -427,4 +429,16 @@ fn keep_tidy(fixture: &Fixture) {
     store.note("backup", ACTOR, "somewhere").expect("the event is recorded");
     store.expired_logs(&[(1, 1), (999_999_999, 1)], Some(fixture.now())).expect("log files");
     store.end_duty(Duty::Prune, Duration::from_secs(1), ACTOR, Some("finished")).expect("the duty ends");
+}
+
+/// The last verb: a store that has moved takes no other.
+fn move_away(fixture: &Fixture) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let new = Fixture::sqlite_in(folder.path());
+    let next = fixture.store.next_number().expect("a number");
+    new.store.receive(&mut std::iter::empty(), "here", next, ACTOR).expect("an empty store takes it");
+    let workers = fixture.store.workers().expect("the workers");
+    let dead: Vec<WorkerId> = workers.into_iter().map(|worker| worker.id).collect();
+    fixture.store.move_away("there", &dead, ACTOR, || Ok::<_, MoveError>(())).expect("it moves");
+    new.store.end_copy().expect("it is in use");
 }

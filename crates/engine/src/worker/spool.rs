@@ -4,16 +4,14 @@
 //! second, and more often while a reader follows. When an attempt is settled it copies the rest and deletes the file. The
 //! file of a worker that died is shipped by the next worker of its home.
 
-mod shipment;
-
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use self::shipment::Shipment;
 use super::OpenStore;
 use domain::log::parse_file_name;
+use store::jobs::shipment::Shipment;
 use store::{LeaseRef, Settlement, Store, StoreError};
 use sys::host;
 

@@ -165,6 +165,7 @@ fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
         StoreError::Unreachable(error) => return Some(error.hint()),
         StoreError::BadSetting { key, .. } => return Some(how_to_repair(key)),
         StoreError::NotPrimary
+        | StoreError::Relocated(_)
         | StoreError::TooOld { .. }
         | StoreError::OutcomeUnknown { .. }
         | StoreError::TooNew { .. }

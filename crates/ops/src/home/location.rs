@@ -1,6 +1,7 @@
 //! Locating the home and the store.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -85,6 +86,22 @@ pub(crate) fn find_home(args: &LocationArgs) -> Result<FoundHome, OpError> {
     Ok(FoundHome { home, skipped_home, is_named: false })
 }
 
+/// The store that a user names besides the usual one. A folder is a home, whose queue is in its file; a file `queue.db` is
+/// in its home. Any other store goes with `home`.
+pub fn locate_named(address: &OsStr, home: &Path) -> Result<Location, OpError> {
+    let is_file = |path: &Path| path.is_file() || path.extension().is_some_and(|end| end == "db");
+    let (home, store) = match parse_address(address)? {
+        StoreAddress::Sqlite(path) if !is_file(&path) => {
+            (path.clone(), StoreAddress::Sqlite(path.join(DATABASE)))
+        }
+        StoreAddress::Sqlite(path) if path.file_name() == Some(OsStr::new(DATABASE)) => {
+            (owner_only::folder_of(&path).to_owned(), StoreAddress::Sqlite(path))
+        }
+        store @ (StoreAddress::Sqlite(_) | StoreAddress::Postgres(_)) => (home.to_owned(), store),
+    };
+    Location { home, store: store.resolved(), skipped_home: None, is_named: true }.absolute()
+}
+
 /// `check` decides whether to trust the settings file.
 pub(crate) fn find_store(
     args: &LocationArgs,
@@ -95,6 +112,16 @@ pub(crate) fn find_store(
         Some(address) => Ok(parse_address(&address)?.resolved()),
         None => Ok(configured_store(home, check)?
             .map_or_else(|| StoreAddress::Sqlite(home.join(DATABASE)), StoreAddress::resolved)),
+    }
+}
+
+impl fmt::Display for StoreAddress {
+    /// Without a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite(path) => path.display().fmt(f),
+            Self::Postgres(address) => address.fmt(f),
+        }
     }
 }
 

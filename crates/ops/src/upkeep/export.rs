@@ -7,7 +7,7 @@ use crate::OpError;
 use crate::escape::write_json;
 use crate::jobs::logs::log_path;
 use domain::log;
-use store::transfer::{Bytes, Line, LogLine};
+use store::transfer::{Bytes, JobLine, Line, LogLine};
 use store::{ExportScope, Store};
 use sys::fs::{owner_only, sparse};
 
@@ -34,11 +34,16 @@ pub fn export(
     mut progress: impl FnMut(),
 ) -> Result<u64, OpError> {
     store.prepare_logs(&request.home.join(log::FOLDER))?;
+    let keeps_output = store.spans_machines();
     let mut jobs = 0;
     let mut written = Ok(());
     store.export(request.which, &mut |mut line| {
         if request.secrets == Secrets::Include || redact(&mut line) {
-            written = write_line(request.home, &line, out);
+            written = put(out, &line);
+        }
+        // The log files in a home do not belong to a store that keeps output itself, and numbers jobs on its own.
+        if let (Line::Job(job), false, Ok(())) = (&line, keeps_output, &written) {
+            written = put_log_files(request.home, job, out);
         }
         if let Line::Job(_) = line {
             jobs += 1;
@@ -79,12 +84,8 @@ fn redact(line: &mut Line) -> bool {
     true
 }
 
-/// Writes a line; after that of a job, its log files.
-fn write_line(home: &Path, line: &Line, out: &mut dyn Write) -> io::Result<()> {
-    put(out, line)?;
-    let Line::Job(job) = line else {
-        return Ok(());
-    };
+/// Writes the log files of a job.
+pub(super) fn put_log_files(home: &Path, job: &JobLine, out: &mut dyn Write) -> io::Result<()> {
     for attempt in 1..=job.attempts {
         let Some(file) = owner_only::open_regular(&log_path(home, job.number, attempt))? else {
             continue;
@@ -98,7 +99,7 @@ fn write_line(home: &Path, line: &Line, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn put(out: &mut dyn Write, line: &Line) -> io::Result<()> {
+pub(super) fn put(out: &mut dyn Write, line: &Line) -> io::Result<()> {
     write_json(out, line, false)?;
     out.write_all(b"\n")
 }

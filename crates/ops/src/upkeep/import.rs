@@ -3,15 +3,17 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
-use std::path::Path;
+use std::iter::Peekable;
+use std::path::{Path, PathBuf};
 
 use super::spooled_writer;
 use crate::OpError;
 use crate::jobs::logs::log_path;
 use domain::log;
 use domain::values::name::JobId;
-use store::transfer::{FORMAT, ImportError, ImportSummary, Line, LogLine};
-use store::{Store, StoreError};
+use store::jobs::shipment::parts_of;
+use store::transfer::{Bytes, FORMAT, ImportError, ImportNumbers, ImportRules, ImportSummary, Line, LogLine};
+use store::{OutputPart, Store, StoreError};
 use sys::fs::{owner_only, sparse};
 
 /// The longest line: a job with the output of all its attempts.
@@ -46,33 +48,108 @@ pub fn import(
     let mut spool = Spool::new(home)?;
     spool.fill(input, || progress(Step::Checked))?;
     store.prepare_logs(&home.join(log::FOLDER))?;
-    let mut lines = reread(&mut spool.rows)?.map(|line| {
-        let line = line?;
+    let Spool { rows, logs } = &mut spool;
+    let keeps_output = store.spans_machines();
+    let mut lines = lines_to_store(rows, logs, home, keeps_output)?.map(|line| {
+        let line = line.map_err(ImportError::from)?;
         if let Line::Job(_) = line {
             progress(Step::Stored);
         }
         Ok(line)
     });
-    let imported = store.import(&mut lines, if_absent, by)?;
-    write_logs(store, home, &mut spool.logs, &imported.skipped)
-        .map_err(|source| OpError::LogsNotImported { source: Box::new(source) })?;
+    let rules = ImportRules { if_absent, numbers: ImportNumbers::New };
+    let imported = store.import(&mut lines, rules, by)?;
+    drop(lines);
+    if !keeps_output {
+        write_logs(store, home, logs, &imported.skipped)
+            .map_err(|source| OpError::LogsNotImported { source: Box::new(source) })?;
+    }
     Ok(imported)
 }
 
+/// The lines for the store. One that keeps output itself gets the log files too, as parts.
+pub(super) fn lines_to_store<'s>(
+    rows: &'s mut File,
+    logs: &'s mut File,
+    home: &Path,
+    keeps_output: bool,
+) -> Result<Box<dyn Iterator<Item = Result<Line, StoreError>> + 's>, OpError> {
+    let rows = reread(rows)?;
+    if !keeps_output {
+        return Ok(Box::new(rows));
+    }
+    let parts = LogParts { lines: reread(logs)?.peekable(), home: home.to_owned() };
+    Ok(Box::new(rows.chain(parts.flat_map(|parts| match parts {
+        Ok(parts) => parts.into_iter().map(|line| Ok(Line::Log(line))).collect(),
+        Err(error) => vec![Err(error)],
+    }))))
+}
+
+/// The output of one attempt after the other, in parts.
+struct LogParts<I: Iterator<Item = Result<Line, StoreError>>> {
+    lines: Peekable<I>,
+    /// For a temporary file.
+    home: PathBuf,
+}
+
+impl<I: Iterator<Item = Result<Line, StoreError>>> LogParts<I> {
+    /// The parts of the attempt to which this piece of a log file belongs.
+    fn of_attempt(&mut self, first: LogLine) -> Result<Vec<LogLine>, StoreError> {
+        let file =
+            temporary_file(&self.home, "import").map_err(|(_, source)| StoreError::unavailable(source))?;
+        let (job, attempt) = (first.job.clone(), first.attempt);
+        let mut next = Some(first);
+        while let Some(piece) = next {
+            sparse::write_part(&file, piece.offset, &piece.content.0).map_err(StoreError::unavailable)?;
+            let is_more = |line: &Result<Line, StoreError>| matches!(line, Ok(Line::Log(piece)) if (&piece.job, piece.attempt) == (&job, attempt));
+            next = match self.lines.next_if(is_more) {
+                Some(Ok(Line::Log(piece))) => Some(piece),
+                Some(_) | None => None,
+            };
+        }
+        let parts = parts_of(file)?.into_iter();
+        let line = |part: OutputPart| LogLine {
+            job: job.clone(),
+            attempt,
+            offset: part.at,
+            content: Bytes(part.content),
+        };
+        Ok(parts.map(line).collect())
+    }
+}
+
+impl<I: Iterator<Item = Result<Line, StoreError>>> Iterator for LogParts<I> {
+    type Item = Result<Vec<LogLine>, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.lines.next()? {
+                Ok(Line::Log(first)) => return Some(self.of_attempt(first)),
+                Ok(_) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+fn temporary_file(home: &Path, verb: &str) -> Result<File, (PathBuf, io::Error)> {
+    let path = home.join(format!("{verb}-{}.spool", std::process::id()));
+    spooled_writer::unnamed_file(&path).map_err(|source| (path, source))
+}
+
 /// The checked lines of an export, in unnamed files, which are part of the home as the store is.
-struct Spool {
+pub(super) struct Spool {
     /// The lines that the store takes in.
-    rows: File,
+    pub(super) rows: File,
     /// The parts of log files, which follow after the commit.
-    logs: File,
+    pub(super) logs: File,
 }
 
 impl Spool {
-    fn new(home: &Path) -> Result<Self, OpError> {
-        let path = home.join(format!("import-{}.spool", std::process::id()));
-        let make = || spooled_writer::unnamed_file(&path);
-        let spool = make().and_then(|rows| Ok(Self { rows, logs: make()? }));
-        spool.map_err(|source| OpError::CannotMake { path, source })
+    pub(super) fn new(home: &Path) -> Result<Self, OpError> {
+        let make =
+            || temporary_file(home, "import").map_err(|(path, source)| OpError::CannotMake { path, source });
+        Ok(Self { rows: make()?, logs: make()? })
     }
 
     /// Reads and checks the whole input, and calls `seen` after each job.
@@ -132,14 +209,14 @@ fn read_line(
 }
 
 /// The lines of a spool file.
-fn reread(file: &mut File) -> Result<impl Iterator<Item = Result<Line, StoreError>>, StoreError> {
+fn reread(file: &mut File) -> Result<impl Iterator<Item = Result<Line, StoreError>> + '_, StoreError> {
     file.rewind().map_err(StoreError::unavailable)?;
     let parse = |text: io::Result<Vec<u8>>| Ok(serde_json::from_slice(&text?)?);
     Ok(BufReader::new(file).split(b'\n').map(move |text| parse(text).map_err(StoreError::unavailable)))
 }
 
 /// Writes the log files of the imported jobs.
-fn write_logs(
+pub(super) fn write_logs(
     store: &dyn Store,
     home: &Path,
     spool: &mut File,

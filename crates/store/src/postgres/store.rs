@@ -274,7 +274,8 @@ impl Store for PostgresStore {
 
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
         loop {
-            let exchanged = self.shared().transact("exchange", |tx| exchange::exchange(tx, exchange));
+            // A store with a registered worker does not move, so the mark need not be read.
+            let exchanged = self.shared().transact_anyway("exchange", |tx| exchange::exchange(tx, exchange));
             if let Some(exchanged) = exchanged? {
                 return Ok(exchanged);
             }

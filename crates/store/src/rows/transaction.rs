@@ -1,5 +1,6 @@
 //! How the shared verbs run in a transaction of any store.
 
+use crate::rows::tables::moving;
 use crate::rows::tx::{Effects, Tx};
 use crate::{Result, Store, StoreError};
 
@@ -42,6 +43,26 @@ impl dyn Store + '_ {
     }
 
     pub(crate) fn transact_with_effects<T, E: From<StoreError>>(
+        &self,
+        verb: &str,
+        mut work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<(T, Effects), E> {
+        self.write_anyway(verb, |tx| {
+            moving::refuse(tx)?;
+            work(tx)
+        })
+    }
+
+    /// As [`Self::transact`], also in a store whose queue has moved.
+    pub(crate) fn transact_anyway<T, E: From<StoreError>>(
+        &self,
+        verb: &str,
+        work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.write_anyway(verb, work).map(|(answer, _)| answer)
+    }
+
+    fn write_anyway<T, E: From<StoreError>>(
         &self,
         verb: &str,
         mut work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,

@@ -1,7 +1,7 @@
 //! A whole queue as lines: the format of `export` and `import`. Each line is an object with a `kind`, and most lines are a
 //! row of a table: its columns, and the names of the rows that it refers to.
 //!
-//! Jobs keep their order but not their numbers, which belong to one store.
+//! Jobs keep their order but not their numbers, which belong to one store, unless a whole queue moves.
 
 mod export;
 mod import;
@@ -227,7 +227,8 @@ record! {
     }
 }
 
-/// A part of the log file of an attempt: see [`sys::fs::sparse::Parts`].
+/// A part of the log file of an attempt: see [`sys::fs::sparse::Parts`]. For a store that keeps output itself, an
+/// [`OutputPart`](crate::OutputPart).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogLine {
@@ -235,6 +236,23 @@ pub struct LogLine {
     pub attempt: u32,
     pub offset: u64,
     pub content: Bytes,
+}
+
+/// How an import treats jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportRules {
+    /// Skips jobs whose id is taken.
+    pub if_absent: bool,
+    pub numbers: ImportNumbers,
+}
+
+/// The numbers of imported jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ImportNumbers {
+    #[default]
+    New,
+    /// Those of the lines, in an empty store.
+    Kept,
 }
 
 /// The result of an import.
@@ -252,6 +270,8 @@ pub enum ImportError {
     Store(#[from] StoreError),
     #[error("there is already a job `{0}`")]
     IdTaken(String),
+    #[error("it is not empty: it has {what}")]
+    NotEmpty { what: &'static str },
     #[error("job `{holder}` holds the unique key `{key}`")]
     KeyTaken { key: String, holder: String },
     #[error("{what} is invalid: {why}")]

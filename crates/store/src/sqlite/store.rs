@@ -190,7 +190,8 @@ impl Store for SqliteStore {
         // If very many jobs are due at once, they are promoted in several transactions, so that other writers get their
         // turn.
         loop {
-            let exchanged = self.shared().transact("exchange", |tx| exchange::exchange(tx, exchange));
+            // A store with a registered worker does not move, so the mark need not be read.
+            let exchanged = self.shared().transact_anyway("exchange", |tx| exchange::exchange(tx, exchange));
             if let Some(exchanged) = exchanged? {
                 return Ok(exchanged);
             }

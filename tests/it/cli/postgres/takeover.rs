@@ -59,7 +59,7 @@ fn jobs_of_a_dead_machine_run_elsewhere_and_its_output_follows_once() {
 }
 
 #[test]
-fn the_jobs_of_a_forgotten_worker_are_given_back() {
+fn the_jobs_of_a_worker_are_given_back_by_worker_forget() {
     let schema = Schema::new();
     let (near, far) = (Machine::new(&schema, "near"), Machine::new(&schema, "far"));
     let (_pool, worker) = lose_worker(&far, &near);

@@ -46,26 +46,37 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         Box::new(BufReader::new(opened.map_err(cannot_read)?))
     };
     let wanted = Import { home: &home, if_absent: args.if_absent, by: &user::name() };
+    let imported =
+        with_bars(context, ["checking", "importing"], |progress| import(store, &wanted, input, progress))?;
+    print_result(context, &imported)
+}
+
+/// Runs `work`, and shows its steps in bars with these names.
+pub(super) fn with_bars<T>(
+    context: &Context,
+    [checking, importing]: [&'static str; 2],
+    work: impl FnOnce(&mut dyn FnMut(Step)) -> T,
+) -> T {
     let mut bars = Bars {
-        checking: Bar::new(context, "checking", None),
-        importing: Bar::new(context, "importing", None),
+        checking: Bar::new(context, checking, None),
+        importing: Bar::new(context, importing, None),
         checked: 0,
     };
     let is_shown = context.shows_progress();
     let (steps, received) = mpsc::channel();
-    let imported = thread::scope(|scope| {
+    thread::scope(|scope| {
         // The thread inherits the block: otherwise it would receive Ctrl-Z, which must wait for the end of a write.
         let block = StopSignalBlock::new();
         // A terminal that pauses its output must not stop the transaction.
         scope.spawn(move || received.into_iter().for_each(|step| bars.note(step)));
         drop(block);
-        import(store, &wanted, input, move |step| {
+        let mut progress = move |step| {
             if is_shown {
                 let _ = steps.send(step);
             }
-        })
-    })?;
-    print_result(context, &imported)
+        };
+        work(&mut progress)
+    })
 }
 
 /// The progress bars: first while jobs are checked, then while they are stored.

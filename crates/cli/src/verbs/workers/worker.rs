@@ -6,7 +6,7 @@ mod list;
 mod pool;
 mod run;
 mod start;
-mod stop;
+pub(crate) mod stop;
 
 pub(crate) use hidden::{run_supervisor, run_worker};
 pub(crate) use list::table;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::events;
+use super::{events, moving};
 use crate::rows::jobs::row::JobRow;
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
@@ -12,7 +12,8 @@ use domain::job::life::Policy;
 use domain::settings::{SettingError, SettingKey, Settings};
 
 pub(crate) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>> {
-    let stored = tx.all("select key, value from settings", params![], |row| {
+    let sql = "select key, value from settings where key not in ('moved_to', 'copy_of')";
+    let stored = tx.all(sql, params![], |row| {
         let key: &str = row.get(0)?;
         Ok((key.parse().map_err(|error| invalid_setting(key, &error))?, row.get(1)?))
     })?;
@@ -31,6 +32,9 @@ fn load_valid(tx: &Tx<'_>) -> Result<Settings> {
 
 /// Deletes the row of a setting that this program does not know; `false` if there is none.
 pub(crate) fn unset_unknown(tx: &Tx<'_>, key: &str, by: &str) -> Result<bool> {
+    if moving::is_reserved(key) {
+        return Ok(false);
+    }
     let deleted = tx.execute("delete from settings where key = :key", named! { key })?;
     if deleted > 0 {
         events::record(tx, None, "set", by, Some(&format!("unknown setting {key} was unset")))?;

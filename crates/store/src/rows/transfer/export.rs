@@ -3,9 +3,11 @@
 use super::scope::Scope;
 use crate::rows::named;
 use crate::rows::record::{self, Record};
+use crate::rows::tables::moving::RESERVED;
 use crate::rows::tx::Tx;
-use crate::transfer::{AttemptLine, FORMAT, Line};
+use crate::transfer::{AttemptLine, Bytes, FORMAT, JobLine, Line, LogLine};
 use crate::{ExportScope, Result};
+use domain::log::Header;
 
 /// Takes a line; `false` if it wants no more.
 type Sink<'a> = &'a mut dyn FnMut(Line) -> bool;
@@ -16,7 +18,7 @@ pub(crate) fn export(tx: &Tx<'_>, which: &ExportScope<'_>, sink: Sink<'_>) -> Re
     let mut export = Export { tx, scope, sink, wants_more };
     // Each kind refers only to kinds before it, so that an import can proceed in this order. A row of a damaged queue
     // that refers to a missing one is left out.
-    export.each(("", "null"), "settings", Line::Setting)?;
+    export.each(("", "null"), &format!("settings where key not in {RESERVED}"), Line::Setting)?;
     export.each(("queues", "id"), "queues where id > 0 order by id", Line::Queue)?;
     export.each(("environments", "id"), "environments where id > 0 order by id", Line::Environment)?;
     export.each(("batches", "id"), "batches where id > 0 order by id", Line::Batch)?;
@@ -31,7 +33,7 @@ pub(crate) fn export(tx: &Tx<'_>, which: &ExportScope<'_>, sink: Sink<'_>) -> Re
     export.each(("jobs", "child_seq"), waits, Line::Dependency)?;
     let keys = "unique_keys k cross join jobs j where j.seq = k.seq and key > '' order by key";
     export.each(("jobs", "k.seq"), keys, Line::UniqueKey)?;
-    export.each(("jobs", "seq"), "events where id > 0 order by id", Line::Event)?;
+    export.each(("jobs", "seq"), "events where id > 0 order by events.id", Line::Event)?;
     export.each(("", "null"), "hooks where id > 0 order by id", |line| Line::Hook(Box::new(line)))?;
     let deliveries = "deliveries where id > 0 and hook_id in (select id from hooks) order by id";
     export.each(("", "null"), deliveries, Line::Delivery)
@@ -58,10 +60,15 @@ impl Export<'_> {
         self.tx.query(&record::select::<T>(key, from), named! {}, &mut |row| {
             if self.scope.has(table, row.get(0)?) {
                 let mut line = line(T::read(row)?);
+                let mut logs = Vec::new();
                 if let Line::Job(job) = &mut line {
                     job.history = history(self.tx, job.number)?;
+                    logs = stored_logs(self.tx, job)?;
                 }
                 self.wants_more = (self.sink)(line);
+                for line in logs {
+                    self.wants_more = self.wants_more && (self.sink)(Line::Log(line));
+                }
             }
             Ok(self.wants_more)
         })
@@ -74,4 +81,30 @@ fn history(tx: &Tx<'_>, seq: u64) -> Result<Vec<AttemptLine>> {
         "attempts where seq = :seq and worker_seq in (select seq from workers) order by number",
     );
     tx.all(&select, named! { seq }, AttemptLine::read)
+}
+
+/// The output that this store keeps in parts, as the log files that a store of one machine would have. The middle of a long
+/// output is missing; a mark among the parts says so.
+fn stored_logs(tx: &Tx<'_>, job: &JobLine) -> Result<Vec<LogLine>> {
+    let mut lines: Vec<LogLine> = Vec::new();
+    if job.attempts == 0 {
+        return Ok(lines);
+    }
+    tx.query(
+        "select number, content from output_parts where seq = :seq order by number, part_at",
+        named! { seq: job.number },
+        &mut |row| {
+            let (attempt, content): (u32, Vec<u8>) = (row.get("number")?, row.get("content")?);
+            let before = lines.last().filter(|last| last.attempt == attempt);
+            let end = before.map(|last| last.offset + last.content.0.len() as u64);
+            let line =
+                |offset, content| LogLine { job: job.id.clone(), attempt, offset, content: Bytes(content) };
+            let start = end.is_none().then(|| line(0, Header::default().encode().to_vec()));
+            let offset = end.unwrap_or(domain::log::HEADER_BYTES as u64);
+            lines.extend(start);
+            lines.push(line(offset, content));
+            Ok(true)
+        },
+    )?;
+    Ok(lines)
 }

@@ -13,7 +13,7 @@ use super::import_job;
 use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
-use crate::rows::jobs::{dependencies, environments, unique_keys};
+use crate::rows::jobs::{dependencies, environments, output_parts, unique_keys};
 use crate::rows::keys::{EnvironmentKey, HookKey, JobSeq, ScheduleKey};
 use crate::rows::record::{self, ColumnValue, Record};
 use crate::rows::tables::{batches, events, hooks, queues, schedules, settings};
@@ -23,10 +23,10 @@ use crate::rows::verbs::enqueue;
 use crate::rows::verbs::enqueue::NewNumbers;
 use crate::rows::{Params, named};
 use crate::transfer::{
-    BatchLine, DeliveryLine, DependencyLine, EventLine, HookLine, ImportError, ImportSummary, JobLine, Line,
-    QueueLine, ScheduleLine, UniqueKeyLine,
+    BatchLine, DeliveryLine, DependencyLine, EventLine, HookLine, ImportError, ImportNumbers, ImportRules,
+    ImportSummary, JobLine, Line, LogLine, QueueLine, ScheduleLine, UniqueKeyLine,
 };
-use crate::{Result, StoreError};
+use crate::{OutputPart, Result, StoreError};
 use domain::batch::find_cycle_in;
 use domain::job::environment::Environment;
 use domain::plan::consequences::End;
@@ -41,12 +41,12 @@ type Lines<'a> = &'a mut dyn Iterator<Item = Result<Line, ImportError>>;
 pub(crate) fn import(
     tx: &mut Tx<'_>,
     lines: Lines<'_>,
-    if_absent: bool,
+    rules: ImportRules,
     by: &str,
 ) -> Result<ImportSummary, ImportError> {
     // Read now, so that imported hooks do not fire for the import itself.
     tx.hooks()?;
-    let mut import = Import { if_absent, ..Import::default() };
+    let mut import = Import { rules, ..Import::default() };
     for line in lines {
         import.line(tx, line?)?;
     }
@@ -58,7 +58,7 @@ pub(crate) fn import(
 
 #[derive(Default)]
 struct Import {
-    if_absent: bool,
+    rules: ImportRules,
     numbers: NewNumbers,
     /// Row ids by number in the file.
     environments: HashMap<i64, EnvironmentKey>,
@@ -89,8 +89,8 @@ struct BlockedJob {
 impl Import {
     fn line(&mut self, tx: &mut Tx<'_>, line: Line) -> Result<(), ImportError> {
         match line {
-            // Log files are not part of the store.
-            Line::Queuectl { .. } | Line::Log(_) => Ok(()),
+            Line::Queuectl { .. } => Ok(()),
+            Line::Log(line) => self.output_part(tx, line),
             Line::Setting(line) => Ok(insert(tx, "settings", &line, &[], "on conflict (key) do nothing")?),
             Line::Queue(line) => queue(tx, &line),
             Line::Environment(line) => {
@@ -137,7 +137,7 @@ impl Import {
     fn job(&mut self, tx: &mut Tx<'_>, mut job: JobLine) -> Result<(), ImportError> {
         let id: JobId = parse_name("job", &job.id)?;
         if enqueue::is_taken(tx, &id)? {
-            if !self.if_absent {
+            if !self.rules.if_absent {
                 return Err(ImportError::IdTaken(job.id));
             }
             self.imported.skipped.insert(job.id);
@@ -148,7 +148,7 @@ impl Import {
             job.batch.as_ref().map(|name| parse_name("batch", name)).transpose()?;
         let batch_id = batch.map(|name| batches::id(tx, &name)).transpose()?;
         let schedule_id = job.schedule.as_ref().and_then(|name| self.schedules.get(name)).copied();
-        let seq = self.numbers.next(tx)?;
+        let seq = self.seq(tx, &job)?;
         let owners = [("batch_id", batch_id.to_value()), ("schedule_id", schedule_id.to_value())];
         import_job::settle(&mut job, tx.now).map_err(|why| malformed(format_args!("job `{id}`"), why))?;
         import_job::import(tx, &job, seq, &owners).map_err(invalid(format_args!("job `{id}`")))?;
@@ -159,9 +159,31 @@ impl Import {
         if !job.depends_on.is_empty() {
             self.dependents.push(seq);
         }
-        self.numbers.use_up(tx, seq);
+        if self.rules.numbers == ImportNumbers::New {
+            self.numbers.use_up(tx, seq);
+        }
         self.imported.jobs += 1;
         Ok(())
+    }
+
+    fn seq(&mut self, tx: &Tx<'_>, job: &JobLine) -> Result<JobSeq> {
+        match self.rules.numbers {
+            ImportNumbers::Kept => Ok(JobSeq::of_number(job.number)),
+            ImportNumbers::New => self.numbers.next(tx),
+        }
+    }
+
+    /// A part of the output, for a store that keeps it. A part for an attempt that does not exist is left out.
+    fn output_part(&self, tx: &Tx<'_>, line: LogLine) -> Result<(), ImportError> {
+        if self.imported.skipped.contains(&line.job) {
+            return Ok(());
+        }
+        let job = find_job(tx, &line.job)?;
+        if line.attempt == 0 || line.attempt > job.life.attempts {
+            return Ok(());
+        }
+        let part = OutputPart { at: line.offset, content: line.content.0 };
+        Ok(output_parts::put(tx, job.seq, line.attempt, &[part])?)
     }
 
     fn dependency(&mut self, tx: &Tx<'_>, line: &DependencyLine) -> Result<(), ImportError> {

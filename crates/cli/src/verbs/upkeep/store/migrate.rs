@@ -52,13 +52,18 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 }
 
 fn refuse(workers: &[Worker]) -> Failure {
+    let message = format!("live workers run an older queuectl: {}", named(workers));
+    Failure::new(Exit::Conflict, message).with_hint(
+        "stop them first with that queuectl: `queuectl worker stop --everywhere`; --now does not wait for them",
+    )
+}
+
+/// Names workers in a message.
+pub(super) fn named(workers: &[Worker]) -> String {
     let name = |worker: &Worker| format!("{} (on {}, pid {})", worker.id, worker.host, worker.pid);
     let mut named: Vec<String> = workers.iter().take(MAX_NAMED).map(name).collect();
     if let more @ 1.. = workers.len().saturating_sub(MAX_NAMED) {
         named.push(format!("and {more} more"));
     }
-    let message = format!("live workers run an older queuectl: {}", named.join(", "));
-    Failure::new(Exit::Conflict, message).with_hint(
-        "stop them first with that queuectl: `queuectl worker stop --everywhere`; --now does not wait for them",
-    )
+    named.join(", ")
 }

@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if args.until_empty {
         refuse_inside(args, context)?;
     }
-    context.store_or_new()?.tidy();
+    context.store_for_workers()?.tidy();
     let location = context.location()?.absolute()?;
     add_ignore_file(&location);
     let pool = PoolArguments {

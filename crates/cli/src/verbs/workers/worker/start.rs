@@ -81,7 +81,7 @@ pub(super) fn add_ignore_file(location: &Location) {
 /// Starts a pool in the background.
 fn start(context: &Context, pool: &PoolArguments) -> Result<(), Failure> {
     // Report problems with the store here: the user does not see the output of the background process.
-    context.store_or_new()?;
+    context.store_for_workers()?;
     let location = context.location()?.absolute()?;
     add_ignore_file(&location);
     let log = engine::open_log(&location.home)?;

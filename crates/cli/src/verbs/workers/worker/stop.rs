@@ -88,6 +88,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Stops all workers of a store after they finish their running jobs, and waits until they have exited.
+pub(crate) fn stop_all(store: &dyn Store, context: &Context) -> Result<(), Failure> {
+    let grace = in_force(store)?.shutdown_grace;
+    let stopping = order(store, Scope::Everywhere, grace, &user::name())?;
+    wait(&stopping, None, store, context)?;
+    Ok(())
+}
+
 /// Waits until the workers have exited. Returns the workers that it did not wait for, with their jobs: inside a job, those
 /// that run only this job and other waiting jobs.
 fn wait(

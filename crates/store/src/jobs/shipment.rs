@@ -1,4 +1,4 @@
-//! How much of one log file is in the store.
+//! Copying a log file into a store that keeps the output of attempts.
 //!
 //! The file grows while it is read, and the middle of a long one is cut out (`attempt/log_file.rs`). The parts before the
 //! cut are final. When the cut grows, the parts behind it are deleted, and a mark in their place says how much is missing.
@@ -9,16 +9,17 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use crate::{MAX_PART_BYTES, OutputPart, Result, Store};
 use domain::log::{Cut, Entry, HEADER_BYTES, Header, MAX_ENTRY_BYTES, encode_cut_into, entries};
-use store::{MAX_PART_BYTES, OutputPart, Store, StoreError};
 use sys::fs::owner_only;
 
 /// How much is read and sent at once.
 const BATCH_BYTES: usize = 16 * MAX_PART_BYTES;
 const _: () = assert!(BATCH_BYTES >= MAX_ENTRY_BYTES, "an entry must fit, or nothing would be shipped");
 
+/// How much of a log file is in the store.
 #[derive(Debug)]
-pub(crate) struct Shipment {
+pub struct Shipment {
     file: File,
     job_number: u64,
     attempt: u32,
@@ -28,15 +29,38 @@ pub(crate) struct Shipment {
     cut_to: Option<u64>,
 }
 
+/// Stores parts, after it deleted those that begin in a range.
+type Put<'a> = &'a mut dyn FnMut(Option<&Range<u64>>, &[OutputPart]) -> Result<()>;
+
+/// The whole output in a log file that is not written any more.
+pub fn parts_of(file: File) -> Result<Vec<OutputPart>> {
+    let mut all: Vec<OutputPart> = Vec::new();
+    Shipment::of(file, 0, 0).ship_by(&mut |gone, parts| {
+        all.retain(|part| !gone.is_some_and(|gone| gone.contains(&part.at)));
+        all.extend_from_slice(parts);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
 impl Shipment {
     /// `None` if there is no such file.
-    pub(crate) fn open(path: &Path, job_number: u64, attempt: u32) -> Option<Self> {
+    pub fn open(path: &Path, job_number: u64, attempt: u32) -> Option<Self> {
         let file = owner_only::open_regular(path).ok().flatten()?;
-        Some(Self { file, job_number, attempt, at: HEADER_BYTES as u64, cut_to: None })
+        Some(Self::of(file, job_number, attempt))
+    }
+
+    fn of(file: File, job_number: u64, attempt: u32) -> Self {
+        Self { file, job_number, attempt, at: HEADER_BYTES as u64, cut_to: None }
     }
 
     /// Ships what was written since the last time. A file that cannot be read is shipped as far as it can be.
-    pub(crate) fn ship(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+    pub fn ship(&mut self, store: &dyn Store) -> Result<()> {
+        let (job_number, attempt) = (self.job_number, self.attempt);
+        self.ship_by(&mut |gone, parts| store.put_output(job_number, attempt, gone, parts))
+    }
+
+    fn ship_by(&mut self, put: Put<'_>) -> Result<()> {
         let mut buffer = vec![0; BATCH_BYTES];
         loop {
             let Ok(read) = self.file.read_at(&mut buffer, self.at) else {
@@ -48,7 +72,7 @@ impl Shipment {
             };
             let cut = header.cut.filter(|cut| self.cut_to != Some(cut.resume_at));
             if let Some(cut) = cut.filter(|cut| self.at >= cut.at) {
-                if !self.ship_cut(store, cut)? {
+                if !self.ship_cut(put, cut)? {
                     return Ok(());
                 }
                 continue;
@@ -59,13 +83,13 @@ impl Shipment {
             if parts.is_empty() {
                 return Ok(());
             }
-            store.put_output(self.job_number, self.attempt, None, &parts)?;
+            put(None, &parts)?;
             self.at += taken;
         }
     }
 
     /// Returns whether the store knows of the cut.
-    fn ship_cut(&mut self, store: &dyn Store, cut: Cut) -> Result<bool, StoreError> {
+    fn ship_cut(&mut self, put: Put<'_>, cut: Cut) -> Result<bool> {
         let Ok(before) = self.printed_before(cut.at) else {
             return Ok(false);
         };
@@ -73,7 +97,7 @@ impl Shipment {
         encode_cut_into(&mut content, cut.resume_printed.saturating_sub(before));
         let mark = (!content.is_empty()).then_some(OutputPart { at: cut.at, content });
         let gone: Range<u64> = cut.at..cut.resume_at;
-        store.put_output(self.job_number, self.attempt, Some(&gone), mark.as_slice())?;
+        put(Some(&gone), mark.as_slice())?;
         self.at = self.at.max(cut.resume_at);
         self.cut_to = Some(cut.resume_at);
         Ok(true)
