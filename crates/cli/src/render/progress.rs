@@ -130,7 +130,8 @@ fn line(bar: &Bar, elapsed: Duration) -> String {
     let Some(total) = total else {
         return format!("{} {}, {}/s", bar.what, grouped(bar.done), grouped(rate));
     };
-    let left = Duration::from_secs(total.saturating_sub(bar.done) / rate.max(1));
+    let seconds = total.saturating_sub(bar.done).div_ceil(rate.max(1));
+    let left = Duration::from_secs(seconds.max(1));
     format!("{}, {}/s, {} left", gauge(bar, total), grouped(rate), rough(left))
 }
 
@@ -178,6 +179,7 @@ mod tests {
             shown,
             format!("enqueuing {}{} 250,000 of 1,000,000, 125,000/s, 6s left", "━".repeat(7), "─".repeat(23))
         );
+        assert!(line(&bar("enqueuing", 999, Some(1_000)), after).ends_with(" 1s left"));
         let shown = line(&bar("enqueuing", 9, Some(3)), after);
         assert!(shown.contains(&"━".repeat(30)), "never beyond its width");
     }
