@@ -11,5 +11,6 @@ pub(crate) mod limits;
 pub(crate) mod many_processes;
 pub(crate) mod million;
 pub(crate) mod peers;
+pub(crate) mod postgres;
 pub(crate) mod recovery;
 pub(crate) mod start_latency;

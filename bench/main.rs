@@ -20,7 +20,7 @@ use clap::Parser;
 use crate::arguments::Arguments;
 use crate::benchmarks::{
     drain, enqueue_bulk, enqueue_one, graph, idle, instructions, large_store, limits, many_processes,
-    million, peers, recovery, start_latency,
+    million, peers, postgres, recovery, start_latency,
 };
 use crate::output::machine;
 use crate::output::report::Report;
@@ -29,7 +29,7 @@ use crate::rig::workspace::Workspace;
 type Benchmark = fn(&Bench, &mut Report) -> Result<()>;
 
 /// In the order in which they run and appear in the document.
-const BENCHMARKS: [(&str, Benchmark); 13] = [
+const BENCHMARKS: [(&str, Benchmark); 14] = [
     ("limits", limits::run),
     ("enqueue-one", enqueue_one::run),
     ("enqueue-bulk", enqueue_bulk::run),
@@ -42,6 +42,7 @@ const BENCHMARKS: [(&str, Benchmark); 13] = [
     ("large-store", large_store::run),
     ("instructions", instructions::run),
     ("peers", peers::run),
+    ("postgres", postgres::run),
     ("million", million::run),
 ];
 

@@ -110,6 +110,11 @@ fn measure_all(bench: &Bench, load: Load, count: u32) -> Result<Starts> {
     Ok(starts)
 }
 
+/// The milliseconds of each start after its `enqueue` returned.
+pub(crate) fn on_idle_worker(pool: &Pool, count: u32) -> Result<Sample> {
+    Ok(measure_each(pool, count, || Ok(()))?.after_return)
+}
+
 /// Does not count the first start, which is a warm-up.
 fn measure_each(pool: &Pool, count: u32, prepare: impl Fn() -> Result<()>) -> Result<Starts> {
     let mut starts = Starts::default();

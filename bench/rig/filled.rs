@@ -105,7 +105,8 @@ fn success(lease: LeaseRef) -> Settlement {
     }
 }
 
-fn fill(bench: &Bench, store: &dyn Store, count: u32, shape: Shape) -> Result<()> {
+/// Adds jobs to an empty store.
+pub(crate) fn fill(bench: &Bench, store: &dyn Store, count: u32, shape: Shape) -> Result<()> {
     let mut ids = JobIdSequence::default();
     let far_future = store.now()?.saturating_add(FAR_FUTURE);
     for first in (0..count).step_by(JOBS_PER_TRANSACTION as usize) {

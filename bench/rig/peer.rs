@@ -94,7 +94,7 @@ pub(crate) fn queuectl() -> Box<dyn Peer> {
 }
 
 /// The folder into which `bench/peers` installs peers that are not system packages.
-fn install_folder() -> PathBuf {
+pub(crate) fn install_folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("peers")
 }
 

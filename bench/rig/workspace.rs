@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use rustix::fs::{Advice, fadvise};
 use store::Store;
+use store::postgres::{Address, PostgresStore};
 use store::sqlite::SqliteStore;
 use sys::clock::SystemClock;
 
@@ -65,7 +66,14 @@ impl Workspace {
     pub(crate) fn home(&self, name: &str) -> Result<Home> {
         let folder = self.folder.join(name);
         fs::create_dir(&folder)?;
-        Ok(Home { folder, program: self.program() })
+        Ok(Home { folder, program: self.program(), server: None })
+    }
+
+    /// As `home`, for a queue on a server.
+    pub(crate) fn home_with_server(&self, name: &str, server: Address) -> Result<Home> {
+        let mut home = self.home(name)?;
+        home.server = Some(server);
+        Ok(home)
     }
 }
 
@@ -80,6 +88,8 @@ impl Drop for Workspace {
 pub(crate) struct Home {
     folder: PathBuf,
     program: PathBuf,
+    /// Where its queue is, if not in a file.
+    server: Option<Address>,
 }
 
 impl Home {
@@ -90,8 +100,10 @@ impl Home {
 
     /// As `queuectl`, with another copy of the program.
     pub(crate) fn queuectl_at(&self, program: &Path, arguments: &[&str]) -> Result<Program> {
+        let server = self.server.as_ref().map(Address::to_string);
+        let store = server.iter().flat_map(|server| [OsStr::new("--store"), OsStr::new(server)]);
         let before = [program.as_os_str(), OsStr::new("--home"), self.folder.as_os_str()];
-        Program::new(before.into_iter().chain(arguments.iter().map(OsStr::new)))
+        Program::new(before.into_iter().chain(store).chain(arguments.iter().map(OsStr::new)))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -103,7 +115,10 @@ impl Home {
     }
 
     pub(crate) fn open(&self) -> Result<Box<dyn Store>> {
-        Ok(Box::new(SqliteStore::open(&self.database(), Arc::new(SystemClock))?))
+        Ok(match &self.server {
+            Some(server) => Box::new(PostgresStore::open(server, None)?),
+            None => Box::new(SqliteStore::open(&self.database(), Arc::new(SystemClock))?),
+        })
     }
 }
 
