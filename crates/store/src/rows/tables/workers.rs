@@ -183,6 +183,13 @@ fn process(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String> {
     tx.one("select host || ', pid ' || pid from workers where seq = ?1", params![seq], |row| row.get(0))
 }
 
+/// As `is_live` and `served`, in one statement, for the turns of workers.
+pub(crate) fn is_live_and_served(tx: &Tx<'_>, seq: WorkerSeq) -> Result<(bool, ServedJobs)> {
+    tx.one("select state <> 'stopped', queues from workers where seq = ?1", params![seq], |row| {
+        Ok((row.get(0)?, served_from_json(row.get(1)?)?))
+    })
+}
+
 pub(crate) fn served(tx: &Tx<'_>, seq: WorkerSeq) -> Result<ServedJobs> {
     tx.one("select queues from workers where seq = ?1", params![seq], |row| served_from_json(row.get(0)?))
 }

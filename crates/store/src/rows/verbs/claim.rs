@@ -11,9 +11,9 @@ use crate::rows::jobs::apply;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, select_jobs};
 use crate::rows::jobs::{environments, history, ready};
-use crate::rows::keys::{BatchKey, EnvironmentKey, JobSeq, QueueKey, WorkerSeq};
+use crate::rows::keys::{BatchKey, EnvironmentKey, JobSeq, QueueKey};
 use crate::rows::tables::batches::BatchRow;
-use crate::rows::tables::{batches, queues, rates, settings, workers};
+use crate::rows::tables::{batches, queues, rates, settings};
 use crate::rows::tx::Tx;
 use crate::rows::views::capacity;
 use crate::rows::{Row, params, wording};
@@ -42,21 +42,20 @@ pub(crate) struct ClaimResult {
 pub(crate) fn claim(
     tx: &mut Tx<'_>,
     worker: &WorkerId,
-    worker_seq: WorkerSeq,
+    served: &ServedJobs,
     want: usize,
     want_limited: usize,
 ) -> Result<ClaimResult> {
     if want == 0 {
         return Ok(ClaimResult::default());
     }
-    let served = workers::served(tx, worker_seq)?;
     let until = tx.now.saturating_add(tx.settings()?.lease);
     let mut capacity = Capacity::new(want_limited);
     let mut claims: Vec<Claim> = Vec::new();
     let mut stdin_bytes = 0;
     loop {
         let missing = want - claims.len();
-        let heads = match &served {
+        let heads = match served {
             ServedJobs::All => next_of_all(tx, &mut capacity, missing)?,
             ServedJobs::InOrder(queues) => next_in_order(tx, &mut capacity, queues, missing)?,
             ServedJobs::Batch(name) => next_of_batch(tx, &mut capacity, name, missing)?,

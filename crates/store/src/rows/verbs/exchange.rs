@@ -24,17 +24,17 @@ pub(crate) fn exchange(tx: &mut Tx<'_>, exchange: &Exchange<'_>) -> Result<Optio
         }
     }
     dependencies::unblock_dependents(tx)?;
-    let retired = !workers::is_live(tx, worker_seq)?;
-    let want = if retired { 0 } else { exchange.want };
+    let (is_live, served) = workers::is_live_and_served(tx, worker_seq)?;
+    let want = if is_live { exchange.want } else { 0 };
     let ClaimResult { claims: claimed, has_left_some, next_start_at } =
-        claim::claim(tx, exchange.worker, worker_seq, want, exchange.want_limited)?;
+        claim::claim(tx, exchange.worker, &served, want, exchange.want_limited)?;
     let took_all = claimed.len() < want && !has_left_some && !tx.effects.has_pending_unblocks;
-    if tx.effects.wakes_workers && took_all && workers::served(tx, worker_seq)? == ServedJobs::All {
+    if tx.effects.wakes_workers && took_all && served == ServedJobs::All {
         // This worker has claimed every job that it made ready.
         tx.effects.wakes_workers = false;
     }
     // If dependents remain to be unblocked, the next turn is due now.
     let unblocks_due = tx.effects.has_pending_unblocks.then_some(tx.now);
     let next_due = ready::next_due(tx)?.into_iter().chain(next_start_at).chain(unblocks_due).min();
-    Ok(Some(ExchangeResult { claimed, has_left_some, settled, stale, retired, next_due }))
+    Ok(Some(ExchangeResult { claimed, has_left_some, settled, stale, retired: !is_live, next_due }))
 }

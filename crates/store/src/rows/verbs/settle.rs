@@ -57,7 +57,7 @@ pub(crate) fn record(
     let event = Event::Settle {
         attempt: settlement.lease.attempt,
         outcome: settlement.outcome,
-        boot: workers::boot_id(tx, worker_seq)?,
+        boot: boot(tx, settlement.outcome, worker_seq)?,
         loss_context,
     };
     let policy = policy(tx, job, settlement.outcome)?;
@@ -94,6 +94,11 @@ pub(crate) fn record(
         next_retry_at: next_retry_at(&transition.life),
         dead: transition.life.state.dead_reason(),
     }))
+}
+
+/// The boot of the worker matters only to a lost attempt.
+fn boot(tx: &Tx<'_>, outcome: Outcome, worker_seq: WorkerSeq) -> Result<String> {
+    if outcome == Outcome::Lost { workers::boot_id(tx, worker_seq) } else { Ok(String::new()) }
 }
 
 /// The queue's retry rules matter only after a non-zero exit code; other outcomes do not pay for reading them.
