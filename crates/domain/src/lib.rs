@@ -9,6 +9,7 @@ pub mod hook;
 pub mod job;
 mod json;
 pub mod log;
+pub mod metrics;
 pub mod plan;
 pub mod queue;
 pub mod schedule;

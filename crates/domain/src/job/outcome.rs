@@ -25,33 +25,61 @@ pub enum Outcome {
     Released,
 }
 
+crate::named_enum! {
+    /// How an attempt ended, without the details.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum OutcomeName {
+        Success = "success",
+        Failure = "failure",
+        Signal = "signal",
+        Timeout = "timeout",
+        SpawnError = "spawn_error",
+        Lost = "lost",
+        Cancelled = "cancelled",
+        Released = "released",
+    }
+}
+
+impl OutcomeName {
+    /// Whether the attempt ended for another reason than its command.
+    pub fn is_interrupted(self) -> bool {
+        match self {
+            Self::Lost | Self::Cancelled | Self::Released => true,
+            Self::Success | Self::Failure | Self::Signal | Self::Timeout | Self::SpawnError => false,
+        }
+    }
+}
+
 impl Outcome {
     /// The name used in SQL and JSON.
     pub fn name(self) -> &'static str {
+        self.kind().name()
+    }
+
+    pub fn kind(self) -> OutcomeName {
         match self {
-            Self::Success => "success",
-            Self::Failure { .. } => "failure",
-            Self::Signal { .. } => "signal",
-            Self::Timeout => "timeout",
-            Self::SpawnError => "spawn_error",
-            Self::Lost => "lost",
-            Self::Cancelled => "cancelled",
-            Self::Released => "released",
+            Self::Success => OutcomeName::Success,
+            Self::Failure { .. } => OutcomeName::Failure,
+            Self::Signal { .. } => OutcomeName::Signal,
+            Self::Timeout => OutcomeName::Timeout,
+            Self::SpawnError => OutcomeName::SpawnError,
+            Self::Lost => OutcomeName::Lost,
+            Self::Cancelled => OutcomeName::Cancelled,
+            Self::Released => OutcomeName::Released,
         }
     }
 
     /// Combines the stored parts of an outcome.
     pub fn from_parts(name: &str, exit_code: Option<i32>, signal: Option<Signal>) -> Option<Self> {
-        Some(match (name, exit_code, signal) {
-            ("success", ..) => Self::Success,
-            ("failure", Some(exit_code), _) => Self::Failure { exit_code },
-            ("signal", _, Some(signal)) => Self::Signal { signal },
-            ("timeout", ..) => Self::Timeout,
-            ("spawn_error", ..) => Self::SpawnError,
-            ("lost", ..) => Self::Lost,
-            ("cancelled", ..) => Self::Cancelled,
-            ("released", ..) => Self::Released,
-            _ => return None,
+        Some(match (OutcomeName::from_name(name)?, exit_code, signal) {
+            (OutcomeName::Success, ..) => Self::Success,
+            (OutcomeName::Failure, exit_code, _) => Self::Failure { exit_code: exit_code? },
+            (OutcomeName::Signal, _, signal) => Self::Signal { signal: signal? },
+            (OutcomeName::Timeout, ..) => Self::Timeout,
+            (OutcomeName::SpawnError, ..) => Self::SpawnError,
+            (OutcomeName::Lost, ..) => Self::Lost,
+            (OutcomeName::Cancelled, ..) => Self::Cancelled,
+            (OutcomeName::Released, ..) => Self::Released,
         })
     }
 
