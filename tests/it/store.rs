@@ -9,6 +9,7 @@ pub(crate) mod jobs;
 mod batches;
 pub(crate) mod hooks;
 mod limits;
+mod metrics;
 mod model;
 mod orders;
 mod output_parts;

@@ -46,6 +46,7 @@ crate::named_enum! {
         RetainDead = "retain_dead",
         RetainLogs = "retain_logs",
         RetainEvents = "retain_events",
+        RetainMetrics = "retain_metrics",
         Durability = "durability",
     }
 }
@@ -139,6 +140,7 @@ pub struct Settings {
     pub retain_dead: Option<Duration>,
     pub retain_logs: Option<Duration>,
     pub retain_events: Option<Duration>,
+    pub retain_metrics: Option<Duration>,
     pub durability: Durability,
 }
 
@@ -170,6 +172,7 @@ impl Default for Settings {
             retain_dead: None,
             retain_logs: Some(7 * DAY),
             retain_events: Some(30 * DAY),
+            retain_metrics: Some(90 * DAY),
             durability: Durability::Full,
         }
     }
@@ -241,6 +244,7 @@ impl Settings {
             SettingKey::RetainDead => self.retain_dead = span_or_never(key, value)?,
             SettingKey::RetainLogs => self.retain_logs = span_or_never(key, value)?,
             SettingKey::RetainEvents => self.retain_events = span_or_never(key, value)?,
+            SettingKey::RetainMetrics => self.retain_metrics = span_or_never(key, value)?,
             SettingKey::Durability => self.durability = durability(key, value)?,
         }
         Ok(())
@@ -281,6 +285,7 @@ impl Settings {
             SettingKey::RetainDead => or(self.retain_dead, "never"),
             SettingKey::RetainLogs => or(self.retain_logs, "never"),
             SettingKey::RetainEvents => or(self.retain_events, "never"),
+            SettingKey::RetainMetrics => or(self.retain_metrics, "never"),
             SettingKey::Durability => self.durability.name().to_owned(),
         }
     }
@@ -408,6 +413,7 @@ mod tests {
             (SettingKey::LogMaxBytes, "16M"),
             (SettingKey::RetainCompleted, "7d"),
             (SettingKey::RetainDead, "never"),
+            (SettingKey::RetainMetrics, "90d"),
         ] {
             assert_eq!(defaults.get(key), value, "{key}");
         }
@@ -457,6 +463,7 @@ mod tests {
             (SettingKey::RetainDead, "never"),
             (SettingKey::RetainLogs, "never"),
             (SettingKey::RetainEvents, "never"),
+            (SettingKey::RetainMetrics, "never"),
         ];
         for (key, word) in optional {
             for typed in ["none", "never", "off", "forever", "Never"] {

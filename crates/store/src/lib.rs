@@ -30,7 +30,7 @@ pub use exchange::*;
 pub use filter::{JobFilter, Page, PageStart, Phase};
 pub use hooks::*;
 pub use jobs::*;
-pub use queues::{Pause, Queue, QueueRemoval, QueueUpdate, Update};
+pub use queues::{Pause, Queue, QueueMetrics, QueueRemoval, QueueUpdate, Update};
 pub use recount::{Contradiction, DerivedData};
 pub use rows::keys::*;
 pub use rows::transaction::{ReadWork, Verdict, WriteWork};

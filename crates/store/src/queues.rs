@@ -1,14 +1,16 @@
-//! Queues: the number of their jobs, and what limits or pauses them.
+//! Queues: the number of their jobs, what happens in them, and what limits or pauses them.
 
 use std::collections::BTreeMap;
 
-use crate::rows::tables::queues;
-use crate::{Result, Store};
+use crate::rows::tables::{duties, minutes, queues};
+use crate::rows::views::metrics;
+use crate::{Duty, Result, Store};
 pub use domain::explain::wait_reason::Pause;
 use domain::explain::wait_reason::QueueLimits;
 use domain::job::life::StateName;
 use domain::job::limits::Limits;
 use domain::job::retry_rules::{ExitCodes, RetryRules};
+use domain::metrics::activity::Activity;
 use domain::queue::rate::Rate;
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
@@ -45,10 +47,46 @@ impl dyn Store + '_ {
         self.transact("remove_queue", |tx| queues::remove(tx, queue, by))
     }
 
+    /// Every queue by name, with everything that happened in it since the store counts.
+    pub fn total_metrics(&self) -> Result<Vec<QueueMetrics>> {
+        self.view(metrics::total)
+    }
+
+    /// Every queue by name, with what happened in it since the beginning of the minute of this time. It must be within the
+    /// time for which the store keeps single minutes.
+    pub fn recent_metrics(&self, since: Timestamp) -> Result<Vec<QueueMetrics>> {
+        self.view(|tx| metrics::since(tx, since))
+    }
+
+    /// Samples how many jobs the queues have, once a minute; `false` if this minute has its sample.
+    pub fn sample_depth(&self) -> Result<bool> {
+        // Most callers come too early; they need not wait for other writers.
+        if !self.view(|tx| duties::is_due(tx, Duty::Sample))? {
+            return Ok(false);
+        }
+        self.transact("sample", |tx| minutes::sample(tx))
+    }
+
     /// Why a queue is paused; `None` if it is not, or does not exist. `enqueue` asks this each time.
     pub fn pause_of(&self, queue: &QueueName) -> Result<Option<Pause>> {
         self.view(|tx| queues::pause_of(tx, queue))
     }
+}
+
+/// What happens in a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueMetrics {
+    pub queue: Queue,
+    /// How often a job entered a state since the store counts; `pending` by being enqueued, and `processing` not at all.
+    pub entered: BTreeMap<StateName, u64>,
+    pub activity: Activity,
+    /// Jobs that were enqueued in the time of the activity. Samples are taken once a minute, so it is an estimate for a
+    /// part of the time.
+    pub enqueued: u64,
+    /// When the job became due that has been ready for the longest time.
+    pub oldest_ready_at: Option<Timestamp>,
+    /// When the oldest running attempt started.
+    pub oldest_running_at: Option<Timestamp>,
 }
 
 /// The result of removing a queue.

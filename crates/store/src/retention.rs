@@ -78,6 +78,7 @@ impl RetentionPass {
         rows(Prunable::ReportedJobs, before(settings.retain_completed));
         rows(Prunable::Outputs, before(settings.retain_logs));
         rows(Prunable::Events, before(settings.retain_events));
+        rows(Prunable::Minutes { retain: settings.retain_metrics }, Some(now));
         stages.push(Stage::Logs { before: before(settings.retain_logs) });
         Self::new(stages, now, logs)
     }
@@ -141,7 +142,7 @@ impl RetentionPass {
             Prunable::Jobs(_) | Prunable::ReportedJobs => self.deleted.jobs += pruned.count,
             Prunable::Outputs => self.deleted.outputs += pruned.count,
             Prunable::Events => self.deleted.events += pruned.count,
-            Prunable::StaleRows | Prunable::Space => {}
+            Prunable::Minutes { .. } | Prunable::StaleRows | Prunable::Space => {}
         }
         self.remove_logs_of(&pruned);
         self.after = pruned.next.unwrap_or_default();

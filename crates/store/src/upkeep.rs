@@ -194,6 +194,7 @@ domain::named_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Duty {
         Prune = "prune",
+        Sample = "sample",
     }
 }
 
@@ -211,6 +212,9 @@ pub enum Prunable {
     Outputs,
     /// Entries of the event log.
     Events,
+    /// Rows of the history behind metrics, which become part of coarser rows, and after this time of the totals. No number
+    /// is lost, so they are not counted.
+    Minutes { retain: Option<Duration> },
     /// Rows without any use: workers that stopped before the oldest remaining job, and expired unique keys.
     StaleRows,
     /// Space that deleted rows left; `limit` units of it are returned to the system.

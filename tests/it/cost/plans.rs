@@ -52,7 +52,12 @@ const SORTED: [&str; 3] = [
 ];
 
 /// The hot statements by their beginning, and the index that each must use.
-const HOT: [(&str, &str); 43] = [
+const HOT: [(&str, &str); 48] = [
+    ("select content from minutes", "minutes USING INTEGER PRIMARY KEY (rowid=?)"),
+    ("update minutes set content", "minutes USING INTEGER PRIMARY KEY (rowid=?)"),
+    ("select id, content, 0 from minutes", "minutes USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+    ("select content, id from minutes", "minutes USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+    ("select priority, due_at from ready", "ready USING PRIMARY KEY (queue_id=? AND priority<?)"),
     ("select seq from waiting where due_at >=", "waiting USING PRIMARY KEY (due_at>?)"),
     ("select count(*) from schedules", "schedules_due"),
     ("select next_at from schedules", "schedules_due"),
@@ -205,7 +210,7 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
 }
 
 /// The code for copies of a whole queue, which reads everything, or another file, and that for another database.
-const UNCHECKED: [&str; 5] = ["backup", "postgres", "record", "recount", "transfer"];
+const UNCHECKED: [&str; 6] = ["backup", "postgres", "record", "recount", "shards", "transfer"];
 
 /// All statements of the store that read or change rows, each on one line.
 pub(super) fn statements() -> Vec<String> {

@@ -82,7 +82,9 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     die(fixture);
     fire_some(fixture);
     deliver_hooks(fixture);
+    measure(fixture);
     keep_tidy(fixture);
+    fold(fixture);
     fixture.store.queues().expect("the queues");
     fixture.store.select_dead(&JobFilter::default(), None, PAGE).expect("dead jobs");
     fixture.store.recent_problems(fixture.now(), fixture.now()).expect("recent problems");
@@ -396,6 +398,23 @@ fn die(fixture: &Fixture) {
 /// Everything that can be pruned, but jobs by their state.
 const REST: [Prunable; 5] =
     [Prunable::ReportedJobs, Prunable::Outputs, Prunable::Events, Prunable::StaleRows, Prunable::Space];
+
+/// Samples, and reads the numbers that people and monitoring systems ask for.
+fn measure(fixture: &Fixture) {
+    let store = &fixture.store;
+    assert!(store.sample_depth().expect("a sample"), "a sample is due");
+    fixture.pass_secs(60);
+    assert!(store.sample_depth().expect("a sample"), "the next one is due");
+    store.total_metrics().expect("the totals");
+    store.recent_metrics(fixture.now().saturating_sub(Duration::from_secs(30))).expect("the metrics");
+}
+
+/// Makes the history of the minutes coarser.
+fn fold(fixture: &Fixture) {
+    let what = Prunable::Minutes { retain: Some(Duration::from_secs(30)) };
+    let step = PruneStep { what, before: fixture.now(), after: Cursor::default(), limit: 20, dry_run: false };
+    fixture.store.prune(&step).expect("a step");
+}
 
 /// Periodic duties, and verbs that a user calls by hand.
 fn keep_tidy(fixture: &Fixture) {

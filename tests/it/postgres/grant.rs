@@ -63,7 +63,7 @@ fn an_enqueuer_adds_jobs_and_reads_none() {
         "insert into batches (name, created_at) values ('b', 0)",
         "insert into queues (name, created_at) values ('q', 0)",
         "insert into environments (fingerprint, variables) values (1, '')",
-        "insert into counters values (1, 'pending', -1, 1) on conflict (queue_id, state, shard) do update set count = counters.count + 1",
+        "insert into counters values (1, 'pending', -1, 1) on conflict (queue_id, state, shard) do update set count = counters.count + 1, entered = counters.entered + 1",
         "select seq from jobs for share",
         "select key, value from settings",
     ] {

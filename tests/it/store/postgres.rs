@@ -2,4 +2,5 @@
 
 mod faults;
 mod histories;
+mod minutes;
 mod schema;

@@ -26,6 +26,7 @@ impl SettingKey {
             Self::RetainDead => "how long dead jobs are kept",
             Self::RetainLogs => "how long output is kept",
             Self::RetainEvents => "how long events are kept",
+            Self::RetainMetrics => "how long the history of metrics is kept",
             Self::Durability => "full survives power cuts, normal is fast",
         }
     }

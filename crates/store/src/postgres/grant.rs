@@ -42,7 +42,7 @@ const ENQUEUER: [(&str, &str); 17] = [
     ("unique_keys", "select, insert, update (seq, held_until)"),
     ("job_tags", "select, insert"),
     ("outputs", "insert"),
-    ("counters", "select, insert, update (count)"),
+    ("counters", "select, insert, update (count, entered)"),
     ("workers", "select (seq, id, state, queues, listens)"),
 ];
 

@@ -36,8 +36,7 @@ pub(crate) fn apply(
     let key = before.unique_key.as_ref().map(|_| before.options.unique_for);
     let entailed = consequences(&before.life, transition, key, tx.now);
     if let Some((from, to)) = entailed.counted {
-        tx.counters.leave(before.queue_id, before.batch_id, from);
-        tx.counters.enter(before.queue_id, before.batch_id, to);
+        tx.counters.change_state(before.queue_id, before.batch_id, from, to);
     }
     if entailed.leaves != WaitIndex::None {
         ready::remove(tx, before)?;

@@ -6,6 +6,7 @@ pub(crate) mod deliveries;
 pub(crate) mod duties;
 pub(crate) mod events;
 pub(crate) mod hooks;
+pub(crate) mod minutes;
 pub(crate) mod moving;
 pub(crate) mod outbox;
 pub(crate) mod queues;

@@ -12,7 +12,8 @@ use super::jobs::dependencies;
 use super::jobs::environments::CachedEnvironment;
 use super::sql::{Params, Row, Sql};
 use super::tables::counters::Counters;
-use super::tables::{hooks, outbox, settings, workers};
+use super::tables::minutes::Minutes;
+use super::tables::{hooks, minutes, outbox, settings, workers};
 use super::value::{FromValue, malformed};
 use super::verbs::retry::DependencySearch;
 use super::views::capacity;
@@ -54,6 +55,9 @@ pub struct Tx<'c> {
     pub(crate) retry_rules: RefCell<BTreeMap<QueueKey, RetryRules>>,
     hooks: OnceCell<Vec<hooks::HookRow>>,
     pub(crate) counters: Counters,
+    pub(crate) minutes: Minutes,
+    /// The share of `minutes` to which PostgreSQL adds: in a turn that of the worker, otherwise that of all.
+    pub(crate) shard: i64,
     /// Jobs that finished in this transaction and whose dependents are not yet unblocked.
     pub(crate) finished: Vec<FinishedJob>,
     /// The rest of this transaction's budget.
@@ -110,6 +114,8 @@ impl<'c> Tx<'c> {
             retry_rules: RefCell::default(),
             hooks: OnceCell::new(),
             counters: Counters::default(),
+            minutes: Minutes::default(),
+            shard: minutes::SHARED,
             finished: Vec::new(),
             budget: full_budget(),
             dependency_search: DependencySearch::default(),
@@ -125,6 +131,7 @@ impl<'c> Tx<'c> {
         capacity::wake_for_freed_capacity(&mut self)?;
         outbox::dlq_changed(&self)?;
         std::mem::take(&mut self.counters).write(&self)?;
+        std::mem::take(&mut self.minutes).write(&self)?;
         // Checked inside the transaction, because a worker that registers later sees the commit anyway, and a second
         // transaction would cost more.
         self.effects.wakes_workers = self.effects.wakes_workers && workers::any_live(self.sql)?;

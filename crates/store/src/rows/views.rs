@@ -8,6 +8,7 @@ pub(crate) mod graph;
 pub(crate) mod idle;
 pub(crate) mod job_query;
 pub(crate) mod list;
+pub(crate) mod metrics;
 pub(crate) mod orders;
 pub(crate) mod recent_problems;
 pub(crate) mod upcoming;

@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::cli::harness::Home;
 
 /// The documented settings and defaults.
-const DEFAULTS: [(&str, &str); 22] = [
+const DEFAULTS: [(&str, &str); 23] = [
     ("max_retries", "3"),
     ("backoff_strategy", "exponential"),
     ("retry_delay", "1s"),
@@ -26,6 +26,7 @@ const DEFAULTS: [(&str, &str); 22] = [
     ("retain_dead", "never"),
     ("retain_logs", "7d"),
     ("retain_events", "30d"),
+    ("retain_metrics", "90d"),
     ("durability", "full"),
 ];
 

@@ -50,6 +50,9 @@ fn histories_of_several_writers_are_consistent() {
     assert_attempts_are_recorded(&schema);
     let given = given.into_inner().expect("no thread panicked").len();
     assert!(given > THREADS * STEPS / 8, "too few attempts: {given}");
+    let counted = observer.store.total_metrics().expect("the totals");
+    let counted: u64 = counted.iter().map(|queue| queue.activity.started).sum();
+    assert_eq!(counted, given as u64, "every attempt is counted once");
 }
 
 /// Never more jobs of the limited queue run than allowed, in any snapshot.

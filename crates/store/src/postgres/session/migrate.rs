@@ -16,9 +16,10 @@ use crate::postgres::identifier::literal;
 use crate::{Result, StoreError};
 
 /// The statements that lead from each version to the next. Append-only once a version has been released.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../../../../../migrations/postgres/0001_schema.sql"),
     include_str!("../../../../../migrations/postgres/0002_hosts.sql"),
+    include_str!("../../../../../migrations/postgres/0003_minutes.sql"),
 ];
 
 /// The schema version that this program reads and writes.

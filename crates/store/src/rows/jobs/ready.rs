@@ -19,6 +19,11 @@ const PROMOTED_PER_TRANSACTION: usize = 10_000;
 /// check once a second.
 const WAKE_WITHIN: Duration = Duration::from_secs(1);
 
+/// How many priorities of a queue are searched for its oldest job.
+const MAX_PRIORITIES: usize = 64;
+/// How many due jobs that no worker has made ready yet are searched for the oldest of each queue.
+const MAX_OVERDUE: usize = 1_000;
+
 /// Inserts a job that is due then.
 pub(crate) fn insert(tx: &mut Tx<'_>, job: &JobRow, due_at: Timestamp, index: WaitIndex) -> Result<()> {
     match index {
@@ -124,4 +129,38 @@ pub(crate) fn queues_with_ready(tx: &Tx<'_>) -> Result<Vec<QueueKey>> {
         last = id;
     }
     Ok(ids)
+}
+
+/// When the job of a queue became due that has been ready for the longest time. Jumps from priority to priority.
+pub(crate) fn oldest(tx: &Tx<'_>, queue_id: QueueKey) -> Result<Option<Timestamp>> {
+    let mut oldest: Option<Timestamp> = None;
+    let mut below = i64::MAX;
+    // By the primary key of `ready`.
+    let sql = wording!(
+        ("select priority, due_at from ready where queue_id = ?1 and priority < ?2
+          order by priority desc, due_at, seq limit 1"
+            | "select -rank, due_at from ready where queue_id = ?1 and rank > -cast(?2 as bigint)
+               order by rank, due_at, seq limit 1")
+    );
+    for _ in 0..MAX_PRIORITIES {
+        let first: Option<(i64, Timestamp)> =
+            tx.first(sql.of(tx), params![queue_id, below], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let Some((priority, due_at)) = first else {
+            break;
+        };
+        oldest = Some(oldest.map_or(due_at, |oldest| oldest.min(due_at)));
+        below = priority;
+    }
+    Ok(oldest)
+}
+
+/// Due jobs that no worker has made ready yet, by queue, the oldest first.
+pub(crate) fn overdue(tx: &Tx<'_>) -> Result<Vec<(QueueKey, Timestamp)>> {
+    // By the primary key of `waiting`.
+    tx.all(
+        "select j.queue_id, w.due_at from waiting w join jobs j on j.seq = w.seq
+         where w.due_at <= ?1 order by w.due_at, w.seq limit ?2",
+        params![tx.now, MAX_OVERDUE],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
 }

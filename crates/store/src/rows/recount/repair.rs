@@ -88,14 +88,18 @@ fn with_job(
     known.map_or(Ok(()), |job| work(tx, &job))
 }
 
+/// How often jobs entered a state cannot be recounted, so it stays.
 fn recount_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<()> {
-    tx.execute("delete from counters where queue_id = :queue_id", named! { queue_id })?;
+    tx.execute("update counters set count = 0 where queue_id = :queue_id", named! { queue_id })?;
     // By index jobs_by_queue alone.
-    tx.execute(
+    let sql = wording!(
         "insert into counters (queue_id, state, count)
-         select queue_id, state, count(*) from jobs where queue_id = :queue_id group by queue_id, state",
-        named! { queue_id },
-    )?;
+         select queue_id, state, count(*) from jobs where queue_id = :queue_id group by queue_id, state
+         on conflict (queue_id, state",
+        ("" | ", shard"),
+        ") do update set count = excluded.count"
+    );
+    tx.execute(sql.of(tx), named! { queue_id })?;
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! The number of jobs of each queue in each state: changes are summed up and written once per transaction.
+//! The number of jobs of each queue in each state, and how often jobs entered it: changes are summed up and written once
+//! per transaction.
 //!
 //! On PostgreSQL several rows have a share of the number each, so that workers do not wait for each other. Every reader
 //! sums them up; the verbs here change the row with the default shard.
@@ -9,29 +10,63 @@ use super::batches;
 use crate::Result;
 use crate::rows::keys::{BatchKey, QueueKey};
 use crate::rows::tx::Tx;
-use crate::rows::{named, params, wording};
+use crate::rows::{named, params, read, wording};
 use domain::job::life::StateName;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    changes: BTreeMap<(QueueKey, StateName), i64>,
+    changes: BTreeMap<(QueueKey, StateName), Change>,
     /// The same by batch, for jobs in a batch.
     batches: BTreeMap<BatchKey, BTreeMap<StateName, i64>>,
 }
 
+/// The change of a counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Change {
+    count: i64,
+    /// Jobs that entered the state in their life, not because their row was moved or imported.
+    entered: i64,
+}
+
 impl Counters {
-    /// A job of this queue and batch entered a state.
+    /// A new job of this queue and batch is pending.
+    pub(crate) fn enqueue(&mut self, queue_id: QueueKey, batch_id: Option<BatchKey>) {
+        self.enter(queue_id, batch_id, StateName::Pending);
+        self.changes.entry((queue_id, StateName::Pending)).or_default().entered += 1;
+    }
+
+    /// A job of this queue and batch changed its state.
+    pub(crate) fn change_state(
+        &mut self,
+        queue_id: QueueKey,
+        batch_id: Option<BatchKey>,
+        from: StateName,
+        to: StateName,
+    ) {
+        self.leave(queue_id, batch_id, from);
+        self.enter(queue_id, batch_id, to);
+        match to {
+            // Enqueuing counts the former; `minutes` counts the latter, which would need a statement of its own in a turn
+            // that ends as many attempts as it starts.
+            StateName::Pending | StateName::Processing => {}
+            StateName::Completed | StateName::Failed | StateName::Dead | StateName::Cancelled => {
+                self.changes.entry((queue_id, to)).or_default().entered += 1;
+            }
+        }
+    }
+
+    /// A row with this queue, batch and state was added.
     pub(crate) fn enter(&mut self, queue_id: QueueKey, batch_id: Option<BatchKey>, state: StateName) {
         self.add(queue_id, batch_id, state, 1);
     }
 
-    /// A job of this queue and batch left a state.
+    /// A row with this queue, batch and state was taken away.
     pub(crate) fn leave(&mut self, queue_id: QueueKey, batch_id: Option<BatchKey>, state: StateName) {
         self.add(queue_id, batch_id, state, -1);
     }
 
     fn add(&mut self, queue_id: QueueKey, batch_id: Option<BatchKey>, state: StateName, change: i64) {
-        *self.changes.entry((queue_id, state)).or_default() += change;
+        self.changes.entry((queue_id, state)).or_default().count += change;
         if let Some(batch_id) = batch_id {
             *self.batches.entry(batch_id).or_default().entry(state).or_default() += change;
         }
@@ -39,18 +74,18 @@ impl Counters {
 
     /// The change in the number of a queue's jobs in this state.
     pub(crate) fn change(&self, queue_id: QueueKey, state: StateName) -> i64 {
-        self.changes.get(&(queue_id, state)).copied().unwrap_or(0)
+        self.changes.get(&(queue_id, state)).map_or(0, |change| change.count)
     }
 
     /// The queues with fewer jobs in this state than before.
     pub(crate) fn with_fewer(&self, state: StateName) -> Vec<QueueKey> {
-        let fewer = self.changes.iter().filter(|((_, of), change)| *of == state && **change < 0);
+        let fewer = self.changes.iter().filter(|((_, of), change)| *of == state && change.count < 0);
         fewer.map(|((queue_id, _), _)| *queue_id).collect()
     }
 
     /// Whether any queue has more jobs in this state than before.
     pub(crate) fn has_more(&self, state: StateName) -> bool {
-        self.changes.iter().any(|((_, in_state), change)| *in_state == state && *change > 0)
+        self.changes.iter().any(|((_, in_state), change)| *in_state == state && change.count > 0)
     }
 
     /// The change in the number of jobs in this state, in one queue or in all.
@@ -58,7 +93,7 @@ impl Counters {
         let matches = |(of, in_state): &(QueueKey, StateName)| {
             *in_state == state && queue_id.is_none_or(|queue_id| queue_id == *of)
         };
-        self.changes.iter().filter(|(key, _)| matches(key)).map(|(_, change)| change).sum()
+        self.changes.iter().filter(|(key, _)| matches(key)).map(|(_, change)| change.count).sum()
     }
 
     /// Has the completion of a batch updated at the end of the transaction, even if no job of it changes.
@@ -68,7 +103,7 @@ impl Counters {
 
     pub(crate) fn write(self, tx: &Tx<'_>) -> Result<()> {
         for ((queue_id, state), change) in self.changes {
-            if change != 0 {
+            if change != Change::default() {
                 add(tx, queue_id, state, change)?;
             }
         }
@@ -92,17 +127,32 @@ pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<QueueKey>) 
     )
 }
 
-fn add(tx: &Tx<'_>, queue_id: QueueKey, state: StateName, change: i64) -> Result<()> {
+fn add(tx: &Tx<'_>, queue_id: QueueKey, state: StateName, change: Change) -> Result<()> {
+    let Change { count, entered } = change;
     let sql = wording!(
-        "update counters set count = count + ?3 where queue_id = ?1 and state = ?2",
+        "update counters set count = count + ?3, entered = entered + ?4 where queue_id = ?1 and state = ?2",
         ("" | " and shard = 0")
     );
-    let updated = tx.execute(sql.of(tx), params![queue_id, state, change])?;
+    let updated = tx.execute(sql.of(tx), params![queue_id, state, count, entered])?;
     if updated == 0 {
         tx.execute(
-            "insert into counters (queue_id, state, count) values (?1, ?2, ?3)",
-            params![queue_id, state, change],
+            "insert into counters (queue_id, state, count, entered) values (?1, ?2, ?3, ?4)",
+            params![queue_id, state, count, entered],
         )?;
     }
     Ok(())
+}
+
+/// How often jobs of a queue entered a state, or a share of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entered {
+    pub(crate) queue_id: QueueKey,
+    pub(crate) state: StateName,
+    pub(crate) times: u64,
+}
+
+pub(crate) fn entered(tx: &Tx<'_>) -> Result<Vec<Entered>> {
+    tx.all("select queue_id, state, entered from counters where entered > 0", params![], |row| {
+        Ok(read!(row, Entered { queue_id, state, times: row.get("entered")? }))
+    })
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::events;
+use super::minutes;
 use super::rates;
 use super::retry_rules;
 use crate::rows::keys::QueueKey;
@@ -99,6 +100,7 @@ pub(crate) fn remove(tx: &Tx<'_>, queue: &QueueName, by: &str) -> Result<QueueRe
         return Ok(QueueRemoval::InUse { jobs: jobs.max(1) });
     }
     tx.execute("delete from counters where queue_id = ?1", params![id])?;
+    minutes::delete_queue(tx, id)?;
     tx.execute("delete from queues where id = ?1", params![id])?;
     events::record(tx, None, "queue_remove", by, Some(queue.as_str()))?;
     Ok(QueueRemoval::Removed)
@@ -119,6 +121,11 @@ fn set_limits(tx: &Tx<'_>, id: QueueKey, limits: Option<Limits>) -> Result<()> {
 }
 
 pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>> {
+    Ok(list_with_keys(tx)?.into_iter().map(|(_, queue)| queue).collect())
+}
+
+/// All queues by name, each after its key.
+pub(crate) fn list_with_keys(tx: &Tx<'_>) -> Result<Vec<(QueueKey, Queue)>> {
     let mut counts = counts(tx)?;
     tx.all(
         "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens,
@@ -127,17 +134,35 @@ pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>> {
         params![],
         |row| {
             let meter = rates::read(tx, row, 6)?;
-            Ok(Queue {
+            let id = row.get("id")?;
+            let queue = Queue {
                 paused: read_pause(row)?,
                 concurrency: row.get("concurrency")?,
                 rate: meter.map(|meter| meter.rate),
                 next_start_at: meter.and_then(|meter| meter.next_token_at(tx.now)),
                 limits: row.get::<Option<Limits>>("limits")?.unwrap_or_default(),
                 retry: retry_rules::read(row, 11)?,
-                ..Queue::new(row.get("name")?, counts.remove(&row.get("id")?).unwrap_or_default())
-            })
+                ..Queue::new(row.get("name")?, counts.remove(&id).unwrap_or_default())
+            };
+            Ok((id, queue))
         },
     )
+}
+
+/// How many of the jobs that were enqueued the samples contain, by queue.
+pub(crate) fn sampled(tx: &Tx<'_>) -> Result<Vec<(QueueKey, u64)>> {
+    tx.all("select id, coalesce(sampled, 0) as sampled from queues", params![], |row| {
+        Ok((row.get("id")?, row.get("sampled")?))
+    })
+}
+
+/// Notes that a sample contains this many further jobs.
+pub(crate) fn add_sampled(tx: &Tx<'_>, id: QueueKey, jobs: u64) -> Result<()> {
+    tx.execute(
+        "update queues set sampled = coalesce(sampled, 0) + :jobs where id = :id",
+        named! { id, jobs },
+    )?;
+    Ok(())
 }
 
 /// Reads the columns `paused_at`, `paused_by` and `pause_reason`.

@@ -325,6 +325,7 @@ fn take(tx: &mut Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Re
     if !apply(tx, job, &claimed, &latest)? {
         return Err(row::malformed("ready job", "it changed while it was claimed"));
     }
+    tx.minutes.record_start(job.queue_id, tx.now.since(job.life.due_at));
     ready.into_claim(tx, &claimed.life, until).map(Some)
 }
 

@@ -15,7 +15,7 @@ use crate::rows::{params, wording};
 use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, RefusedJob, Result};
 use domain::batch::find_cycle;
 use domain::job::environment::Environment;
-use domain::job::life::{Life, StateName, WaitIndex};
+use domain::job::life::{Life, WaitIndex};
 use domain::job::{NewJob, Start};
 use domain::values::name::{BatchName, JobId, QueueName};
 use domain::values::timestamp::Timestamp;
@@ -225,7 +225,7 @@ impl EnqueueCall {
         if let Some(key) = &job.unique_key {
             unique_keys::take(tx, key, seq, job.options.unique_for)?;
         }
-        tx.counters.enter(queue_id, ids.batch_id, StateName::Pending);
+        tx.counters.enqueue(queue_id, ids.batch_id);
         match life.wait_index(tx.now) {
             WaitIndex::Ready => ready::insert_ready(tx, queue_id, job.priority, life.due_at, seq)?,
             WaitIndex::Waiting => ready::insert_waiting(tx, life.due_at, seq)?,

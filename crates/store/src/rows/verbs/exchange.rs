@@ -16,6 +16,7 @@ pub(crate) fn exchange(tx: &mut Tx<'_>, exchange: &Exchange<'_>) -> Result<Optio
         return Ok(None);
     }
     let worker_seq = workers::seq(tx, exchange.worker)?;
+    tx.shard = worker_seq.0;
     let (mut settled, mut stale) = (Vec::new(), Vec::new());
     for settlement in exchange.settlements {
         match settle::settle(tx, worker_seq, settlement)? {

@@ -5,14 +5,18 @@
 //! skipped; there are few of these. So is a row with a creation time in the future, written before the clock was set
 //! back: it says nothing about the rows after it.
 
+use std::time::Duration;
+
 use super::{free_pages, remove};
 use crate::rows::jobs::row;
 use crate::rows::jobs::{dependencies, output_parts, unique_keys};
 use crate::rows::keys::JobSeq;
+use crate::rows::tables::minutes;
 use crate::rows::tx::Tx;
 use crate::rows::{named, read};
 use crate::{Cursor, JobRef, Prunable, PruneResult, PruneStep, Result};
 use domain::job::life::StateName;
+use domain::metrics::resolution::folds;
 use domain::values::timestamp::Timestamp;
 
 pub(crate) fn prune(tx: &mut Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
@@ -21,6 +25,7 @@ pub(crate) fn prune(tx: &mut Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
         Prunable::ReportedJobs => jobs(tx, StateName::Dead, true, prune),
         Prunable::Outputs => outputs(tx, prune),
         Prunable::Events => events(tx, prune),
+        Prunable::Minutes { retain } => fold_minutes(tx, retain, prune),
         Prunable::StaleRows => stale_rows(tx, prune),
         Prunable::Space => free_pages::free_pages(tx, prune),
     }
@@ -224,6 +229,15 @@ fn events(tx: &Tx<'_>, prune: &PruneStep) -> Result<PruneResult> {
     let count = passed.iter().filter(|(_, at)| is_old(*at)).count() as u64;
     let next = last.filter(|_| passed.len() == prune.limit).map(|last| Cursor(last.unsigned_abs(), 0));
     Ok(PruneResult { count, next, ..PruneResult::default() })
+}
+
+fn fold_minutes(tx: &Tx<'_>, retain: Option<Duration>, prune: &PruneStep) -> Result<PruneResult> {
+    let mut left = if prune.dry_run { 0 } else { prune.limit };
+    for fold in folds(retain) {
+        left -= minutes::fold(tx, &fold, left)?;
+    }
+    let next = (left == 0 && !prune.dry_run).then(Cursor::default);
+    Ok(PruneResult { next, ..PruneResult::default() })
 }
 
 /// A worker that stopped before the oldest remaining job was enqueued appears in no history.

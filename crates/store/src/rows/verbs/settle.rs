@@ -11,6 +11,7 @@ use crate::{Result, SettledJob, Settlement};
 use domain::job::Ending;
 use domain::job::life::{Event, Life, LossContext, Policy, StateName, transition};
 use domain::job::outcome::Outcome;
+use domain::metrics::activity::EndedAttempt;
 use domain::plan::settlement::{AttemptTimes, latest_attempt};
 use domain::values::timestamp::Timestamp;
 use sys::guards;
@@ -82,6 +83,13 @@ pub(crate) fn record(
         log_bytes: settlement.log_bytes,
     };
     history::add(tx, job, worker_seq, times.started_at, &ending)?;
+    let ended = EndedAttempt {
+        outcome: settlement.outcome.kind(),
+        duration: settlement.duration,
+        cpu: settlement.usage.cpu,
+        died: transition.life.state.dead_reason().is_some(),
+    };
+    tx.minutes.record_end(job.queue_id, &ended);
     if settlement.outcome == Outcome::Released && settlement.duration.is_zero() {
         rates::give_back(tx, job.queue_id)?;
     }

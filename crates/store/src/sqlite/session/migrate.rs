@@ -17,9 +17,10 @@ use sys::failpoint;
 use sys::fs::owner_only;
 
 /// The statements that lead from each version to the next. Append-only once a version has been released.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 3] = [
     include_str!("../../../../../migrations/sqlite/0001_schema.sql"),
     include_str!("../../../../../migrations/sqlite/0002_hosts.sql"),
+    include_str!("../../../../../migrations/sqlite/0003_minutes.sql"),
 ];
 
 /// The schema version that this program reads and writes.

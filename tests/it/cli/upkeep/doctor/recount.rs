@@ -19,7 +19,11 @@ fn a_queue() -> Home {
 const DAMAGE: [(&str, &str, &str); 16] = [
     ("update counters set count = count + 3 where state = 'pending'", "counters", "11 are counted"),
     ("delete from counters", "counters", "8 pending jobs, but 0"),
-    ("insert into counters values (77, 'dead', 1)", "counters", "0 dead jobs, but 1"),
+    (
+        "insert into counters (queue_id, state, count) values (77, 'dead', 1)",
+        "counters",
+        "0 dead jobs, but 1",
+    ),
     ("update batch_counters set count = 0", "batch_counters", "1 pending jobs, but 0"),
     ("update batches set finished_at = 1", "batch_counters", "the finish time of batch `b`"),
     (
@@ -131,7 +135,8 @@ fn the_repair_does_not_unblock_a_job_whose_dependency_failed() {
         "update jobs set state = 'dead', finished_at = 1, reason = 'retries_exhausted' where id = 'parent';
                  delete from waiting where seq = (select seq from jobs where id = 'parent');
                  update counters set count = count - 1 where state = 'pending';
-                 insert into counters select queue_id, 'dead', 1 from jobs where id = 'parent';";
+                 insert into counters (queue_id, state, count)
+                        select queue_id, 'dead', 1 from jobs where id = 'parent';";
     for lost in [
         "update dependencies set blocks = 0",
         "delete from dependencies",
