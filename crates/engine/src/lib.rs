@@ -11,7 +11,7 @@
 //!   to slots, `prefetch` decides how far to claim ahead, `wake` is what the worker sleeps on.
 //! - `attempt/`: one attempt, top to bottom: what is spawned, watched, limited, captured, and how it is recognised.
 //! - `orphans/`: processes that outlive their attempt or their worker.
-//! - `duties/`: the background work that any worker does for all: reaper, scheduler, pruner.
+//! - `duties/`: the background work that any worker does for all: reaper, scheduler, pruner, sampler.
 //! - `hooks/`: delivering events to hooks.
 //! - `journal/`: `worker.log`.
 //!

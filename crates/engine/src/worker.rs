@@ -42,6 +42,7 @@ use super::attempt::slot_records::Slots;
 use super::attempt::{AttemptContext, Rules};
 use super::duties::pruner::Pruner;
 use super::duties::reaper::Reaper;
+use super::duties::sampler::Sampler;
 use super::error::EngineError;
 use super::hooks::delivery_pool::DeliveryPool;
 use super::journal::Journal;
@@ -188,6 +189,7 @@ pub(super) struct Worker<'a> {
     /// When the next schedule is due, as of the last orders.
     pub(super) next_fire: Option<Timestamp>,
     pub(super) pruner: Pruner,
+    pub(super) sampler: Sampler,
     pub(super) wake: Wake,
     pub(super) signals: Interrupts,
     /// The store's hints that there is work, or that there are orders for this worker.
@@ -266,6 +268,7 @@ impl<'a> Worker<'a> {
             reaper: Reaper::new(observer, files.folder.clone()),
             next_fire: None,
             pruner: Pruner::new(),
+            sampler: Sampler::new(),
             hints,
             stop_seen,
             published_slots: WorkerSlots { concurrency, most: concurrency },

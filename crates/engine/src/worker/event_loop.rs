@@ -1,9 +1,9 @@
 //! The main loop of a worker.
 //!
 //! It sleeps until something happens: an attempt finished, a bell rang, a signal arrived, or a timer expired. Every
-//! half second it reads its orders, recovers dead workers and prunes old history. It fires a schedule when that is due.
-//! A bell is a hint that may get lost, so the worker also polls for work once a second. If the store says that its hints
-//! do not get lost, it does all of this once a heartbeat.
+//! half second it reads its orders, recovers dead workers, prunes old history and counts the jobs. It fires a schedule
+//! when that is due. A bell is a hint that may get lost, so the worker also polls for work once a second. If the store says
+//! that its hints do not get lost, it does all of this once a heartbeat.
 
 use std::time::{Duration, Instant};
 
@@ -226,6 +226,7 @@ impl Worker<'_> {
         self.reaper.run_once(store, Some(&self.plan.id), &self.settings, &self.journal)?;
         if self.phase == Phase::Working {
             self.pruner.run_once(store, &self.settings, &self.context.logs, &self.plan.id)?;
+            self.sampler.run_once(store)?;
         }
         Ok(())
     }
