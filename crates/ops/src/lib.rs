@@ -8,6 +8,7 @@ pub mod home;
 pub mod hook;
 pub mod jobs;
 pub mod json;
+pub mod metrics;
 pub mod queues;
 pub mod schedule;
 pub mod status;

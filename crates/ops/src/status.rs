@@ -224,15 +224,18 @@ fn unkillable(found: &UnkillableProcess) -> Problem {
 }
 
 fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Problem> {
-    let silent_for = now.since(worker.last_heartbeat);
-    let is_silent = silent_for > settings.heartbeat_interval * MISSED_HEARTBEATS;
-    is_silent.then(|| {
+    is_silent(worker, settings, now).then(|| {
         if is_elsewhere(worker) {
             unheard(worker, now)
         } else {
-            Problem::silent_worker(&worker.id, silent_for)
+            Problem::silent_worker(&worker.id, now.since(worker.last_heartbeat))
         }
     })
+}
+
+/// Whether a worker has missed several heartbeats.
+pub(crate) fn is_silent(worker: &Worker, settings: &Settings, now: Timestamp) -> bool {
+    now.since(worker.last_heartbeat) > settings.heartbeat_interval * MISSED_HEARTBEATS
 }
 
 /// Recent problems of jobs, schedules and hooks.

@@ -34,7 +34,7 @@ fn all_verbs(home: &Home) -> Vec<Vec<String>> {
 }
 
 /// Every verb that the help must list.
-const KNOWN: [&str; 63] = [
+const KNOWN: [&str; 64] = [
     "enqueue",
     "run",
     "list",
@@ -44,6 +44,7 @@ const KNOWN: [&str; 63] = [
     "wait",
     "graph",
     "events",
+    "metrics",
     "status",
     "cancel",
     "pause",

@@ -8,6 +8,7 @@ mod list_on_terminal;
 pub(crate) mod logs;
 pub(crate) mod logs_follow;
 pub(crate) mod logs_lines;
+mod metrics;
 mod numbers;
 pub(crate) mod selection;
 pub(crate) mod show;

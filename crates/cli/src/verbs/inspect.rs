@@ -5,6 +5,7 @@ pub(crate) mod explain;
 pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod metrics;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod summary;

@@ -12,7 +12,7 @@ use crate::OpError;
 use store::postgres::Address;
 #[cfg(feature = "postgres")]
 use store::postgres::PostgresStore;
-use store::sqlite::{SqliteStore, check_files};
+use store::sqlite::{SCHEMA_VERSION, SqliteStore, check_files};
 use store::{Store, StoreError};
 use sys::clock::SystemClock;
 
@@ -78,6 +78,22 @@ pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
 #[cfg(not(debug_assertions))]
 fn networked(store: Box<dyn Store>) -> Box<dyn Store> {
     store
+}
+
+/// A kind of database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreKind {
+    pub name: &'static str,
+    /// The version of the schema that this program uses. Every migration has one for each database.
+    pub schema: i64,
+}
+
+pub fn kind(store: &StoreAddress) -> StoreKind {
+    let name = match store {
+        StoreAddress::Sqlite(_) => "sqlite",
+        StoreAddress::Postgres(_) => "postgres",
+    };
+    StoreKind { name, schema: SCHEMA_VERSION }
 }
 
 /// Opens the store for a glance: creates nothing, changes nothing, waits for nothing, and does not open files of other

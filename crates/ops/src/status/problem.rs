@@ -24,6 +24,31 @@ impl Problem {
     pub const LOW_SPACE: &str = "low_space";
     pub const READ_ONLY: &str = "read_only";
 
+    /// The codes of all problems.
+    pub const CODES: [&str; 21] = [
+        "queue_paused",
+        "job_paused",
+        Self::NO_WORKER,
+        "queue_unserved",
+        "draining",
+        "stopped_writer",
+        "silent_worker",
+        "hindered_worker",
+        "shared_home",
+        "unkillable",
+        "dlq_growing",
+        "schedule_paused",
+        "schedule_no_worker",
+        "schedule_missed",
+        "schedule_full",
+        "hook_failing",
+        "hook_gave_up",
+        "hook_waiting",
+        "durability_lowered",
+        Self::LOW_SPACE,
+        Self::READ_ONLY,
+    ];
+
     fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
@@ -238,6 +263,7 @@ mod tests {
     fn assert_lines(problems: &[(Problem, &str, &str)]) {
         for (problem, code, line) in problems {
             assert_eq!((problem.code, problem.message.as_str()), (*code, *line));
+            assert!(Problem::CODES.contains(code), "{code} is not in the list of all codes");
         }
     }
 

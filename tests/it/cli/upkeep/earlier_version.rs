@@ -110,3 +110,20 @@ fn its_queue_is_exported_as_before() {
     let (exported, expected): (Vec<Value>, Vec<Value>) = (lines(&exported), lines(&text("export.jsonl")));
     assert_eq!(exported, expected);
 }
+
+/// The counters of attempts did not exist: they begin with the first job that this version runs.
+#[test]
+fn its_queue_counts_from_now_on() {
+    let home = stored_home();
+    let total = || home.run(["metrics", "--json"]).ok().json()["queues"][0]["total"].clone();
+    assert_eq!((&total()["enqueued"], &total()["started"]), (&json!(0), &json!(0)));
+    home.run(["enqueue", "-q", "--id", "new", "--queue", "default", "--priority", "100", "--", "true"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty", "--queue", "default"]).ok();
+    let names = home.run(["metrics", "--json"]).ok().json();
+    let default =
+        names["queues"].as_array().expect("queues").iter().find(|queue| queue["queue"] == "default");
+    let default = &default.expect("the queue")["total"];
+    assert_eq!(default["enqueued"], 1, "{default}");
+    assert!(default["started"].as_u64() >= Some(1), "{default}");
+    home.run(["doctor", "--full"]).ok();
+}

@@ -24,9 +24,9 @@ use sys::process::user;
 /// Delete old jobs with their history and output, and old events
 ///
 /// Without a selection, does at once what workers do regularly, according to the settings retain_completed (completed and
-/// cancelled jobs), retain_dead, retain_logs and retain_events. With ids or a selection, deletes those finished jobs; a
-/// selection without --state means completed and cancelled jobs. A job is kept if others still wait for it, or while its
-/// unique key is still taken. Freed space is returned to the file system.
+/// cancelled jobs), retain_dead, retain_logs, retain_events and retain_metrics. With ids or a selection, deletes those
+/// finished jobs; a selection without --state means completed and cancelled jobs. A job is kept if others still wait for
+/// it, or while its unique key is still taken. Freed space is returned to the file system.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl prune
