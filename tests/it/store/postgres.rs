@@ -3,4 +3,7 @@
 mod faults;
 mod histories;
 mod minutes;
+mod outages;
+mod proxy;
 mod schema;
+mod waking;

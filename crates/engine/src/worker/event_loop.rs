@@ -369,8 +369,11 @@ impl Worker<'_> {
         }
         if let StoreError::OutcomeUnknown { .. } = error {
             // The state of this connection is not trusted. If the commit claimed jobs, the next heartbeat releases
-            // them, because it sends the store the leases that this worker knows.
-            if let Ok(store) = (self.open)() {
+            // them, because it sends the store the leases that this worker knows. A store on a server has lost its
+            // session, and opens another by itself.
+            if !self.store.spans_machines()
+                && let Ok(store) = (self.open)()
+            {
                 self.store = store;
                 // Reading the orders tells the store the lease, which bounds its busy timeout; the result is not
                 // needed.

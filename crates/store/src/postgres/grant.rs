@@ -43,7 +43,8 @@ const ENQUEUER: [(&str, &str); 17] = [
     ("job_tags", "select, insert"),
     ("outputs", "insert"),
     ("counters", "select, insert, update (count, entered)"),
-    ("workers", "select (seq, id, state, queues, listens)"),
+    // It names a worker that sleeps.
+    ("workers", "select (seq, id, state, queues, listens), update (listens)"),
 ];
 
 /// The columns of `hooks` without its secret.

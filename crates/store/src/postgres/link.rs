@@ -43,6 +43,10 @@ impl Link {
         })
     }
 
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// The session, which is opened again if it is lost.
     pub(super) fn session(&mut self) -> Result<&Session> {
         let session = match self.session.take().filter(|session| !session.is_broken()) {
@@ -57,6 +61,13 @@ impl Link {
         session.prepare_schema(Permission::Nothing)?;
         demand_durability(&session, self.durability)?;
         Ok(session)
+    }
+
+    /// Sends statements that nobody waits for, unless the session is lost.
+    pub(super) fn tell(&self, sql: &str) {
+        if let Some(session) = self.session.as_ref().filter(|session| !session.is_broken()) {
+            session.tell(sql);
+        }
     }
 
     /// Whether the session is lost. The next call of [`Self::session`] opens another.

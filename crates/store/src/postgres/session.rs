@@ -10,7 +10,9 @@ mod value;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
@@ -123,6 +125,20 @@ impl Session {
             row.get(row.len().checked_sub(1)?).map(str::to_owned)
         };
         Ok(messages.iter().filter_map(value).next_back())
+    }
+
+    /// Sends statements without parameters, which are one transaction, and does not wait for the answer.
+    pub(super) fn tell(&self, sql: &str) {
+        self.runtime.block_on(async {
+            let mut request = pin!(self.client.simple_query(sql));
+            poll_fn(|context| {
+                let _ = request.as_mut().poll(context);
+                Poll::Ready(())
+            })
+            .await;
+            // Meanwhile the connection writes it to the socket.
+            tokio::task::yield_now().await;
+        });
     }
 
     /// Begins a transaction on one snapshot, and returns the server's time.

@@ -1,5 +1,7 @@
 //! [`Store`] on PostgreSQL.
 
+mod waking;
+
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,7 +15,7 @@ use super::link::Link;
 use super::session::error::Failure;
 use super::session::migrate::{GATE, Permission, SCHEMA_VERSION, is_missing};
 use super::session::{Health, ServerTime, Session, quoted};
-use super::wake::Silence;
+use super::wake::{Hearing, Sender};
 use super::{Address, Target};
 use crate::rows::jobs::environments::CachedEnvironment;
 use crate::rows::tables::workers;
@@ -21,7 +23,7 @@ use crate::rows::transaction::{ReadWork, Verdict, WriteWork};
 use crate::rows::tx::{Effects, Tx};
 use crate::rows::verbs::exchange;
 use crate::rows::views::orders;
-use crate::{Exchange, ExchangeResult, NewWorker, Notice, Orders, Result, Store, StoreError, Wake};
+use crate::{Exchange, ExchangeResult, NewWorker, Notice, Orders, Pace, Result, Store, StoreError, Wake};
 use domain::settings::{Durability, Settings};
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
@@ -41,12 +43,15 @@ pub struct PostgresStore {
     clock: Option<Arc<dyn Clock>>,
     /// The server's time minus that of this machine since boot, in milliseconds, as of the last transaction.
     server_offset: AtomicI64,
+    /// The listener of the worker that uses this store.
+    hearing: Mutex<Option<Arc<Hearing>>>,
 }
 
 #[derive(Debug)]
 struct Opened {
     link: Link,
     last_environment: RefCell<Option<CachedEnvironment>>,
+    sender: Sender,
 }
 
 impl PostgresStore {
@@ -86,8 +91,13 @@ impl PostgresStore {
     }
 
     fn with_link(link: Link, clock: Option<Arc<dyn Clock>>) -> Self {
-        let opened = Opened { link, last_environment: RefCell::default() };
-        Self { opened: Mutex::new(opened), clock, server_offset: AtomicI64::new(0) }
+        let opened = Opened { link, last_environment: RefCell::default(), sender: Sender::default() };
+        Self {
+            opened: Mutex::new(opened),
+            clock,
+            server_offset: AtomicI64::new(0),
+            hearing: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Opened> {
@@ -156,6 +166,16 @@ impl PostgresStore {
                 return Err(StoreError::Busy { waited: patience, holder: None });
             }
             pause(GATE_PAUSE);
+        }
+    }
+
+    fn take_turn(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
+        loop {
+            // A store with a registered worker does not move, so the mark need not be read.
+            let exchanged = self.shared().transact_anyway("exchange", |tx| exchange::exchange(tx, exchange));
+            if let Some(exchanged) = exchanged? {
+                return Ok(exchanged);
+            }
         }
     }
 
@@ -253,7 +273,10 @@ impl Store for PostgresStore {
         let mut tries = 1;
         loop {
             match self.commit(&mut opened, verb, work)? {
-                Try::Done(effects) => return Ok(effects),
+                Try::Done(effects) => {
+                    self.wake_worker(&mut opened, effects.wakes_workers);
+                    return Ok(effects);
+                }
                 Try::Refused => return Ok(Effects::default()),
                 Try::Conflict(Some(error)) if tries == MAX_TRIES => return Err(error),
                 Try::Conflict(None) if tries == MAX_TRIES => return Ok(Effects::default()),
@@ -268,18 +291,13 @@ impl Store for PostgresStore {
         Ok(())
     }
 
-    fn listen(&self, _worker: &NewWorker) -> Result<Box<dyn Wake>> {
-        Ok(Box::new(Silence::new()?))
+    fn listen(&self, worker: &NewWorker) -> Result<Box<dyn Wake>> {
+        self.listen_for(worker)
     }
 
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
-        loop {
-            // A store with a registered worker does not move, so the mark need not be read.
-            let exchanged = self.shared().transact_anyway("exchange", |tx| exchange::exchange(tx, exchange));
-            if let Some(exchanged) = exchanged? {
-                return Ok(exchanged);
-            }
-        }
+        let exchanged = self.take_turn(exchange)?;
+        self.prepare_sleep(exchange, exchanged)
     }
 
     fn orders(&self, worker: &WorkerId) -> Result<Orders> {
@@ -294,9 +312,12 @@ impl Store for PostgresStore {
         self.shared().view(|tx| workers::any_live(tx.sql()))
     }
 
-    /// Workers poll.
-    fn announce(&self, _notice: Notice<'_>) -> Result<()> {
-        Ok(())
+    fn announce(&self, notice: Notice<'_>) -> Result<()> {
+        self.send_notice(notice)
+    }
+
+    fn pace(&self) -> Pace {
+        self.hearing().map_or(Pace::Polling, |hearing| hearing.pace())
     }
 
     fn spans_machines(&self) -> bool {

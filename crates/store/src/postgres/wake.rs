@@ -1,12 +1,110 @@
-//! How a worker would be woken. Nothing wakes it yet: it polls.
+//! How workers on a server are woken: by notifications on one channel per schema, whose name is that of the schema.
+//!
+//! | payload | meaning |
+//! |---|---|
+//! | `w:HOPS:WORKER` | there may be work for this worker, which may pass the hint on that often |
+//! | `o:*` | there may be orders for every worker |
+//! | `r:JOB:WORKER` | a reader follows the output of this job |
+//!
+//! Each notification costs every listener's backend a moment, so only a worker that sleeps is named, and only one. A worker
+//! that finds nothing sets `workers.listens`, commits, and looks once more. A process that makes jobs ready clears the mark
+//! of one worker that serves them and names it. So either that process sees the mark, or the worker's second look finds the
+//! jobs. A worker is not named again before its next look has found nothing.
+
+mod listener;
+mod sender;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::{OrderHints, Result, StoreError, Wake};
+pub(super) use self::listener::Listener;
+pub(super) use self::sender::{Sender, name_sleeper, notify};
+use crate::{OrderHints, Pace, Result, StoreError, Wake};
+use domain::values::name::WorkerId;
 
-/// Two descriptors that never become readable. A worker watches both, and a descriptor can be watched only once.
+/// A process that made many jobs ready does not notify for each. After a hint a worker polls for this long, so that it
+/// finds the jobs of the notifications that were left out.
+const POLL_AFTER_HINT: Duration = Duration::from_secs(2);
+/// A mark is set again after this time: the notification that cleared it may have been lost.
+const MARK_AGAIN: Duration = Duration::from_secs(30);
+
+/// What the store of a worker and its listener know of each other.
+#[derive(Debug)]
+pub(super) struct Hearing {
+    pub(super) worker: WorkerId,
+    /// The session that listens is there.
+    lives: AtomicBool,
+    /// The worker could start more than it found at its last look.
+    has_room: AtomicBool,
+    times: Mutex<Times>,
+}
+
+#[derive(Debug, Default)]
+struct Times {
+    last_hint: Option<Instant>,
+    /// Since when the worker's mark is set, as far as it knows.
+    marked: Option<Instant>,
+}
+
+impl Hearing {
+    fn new(worker: WorkerId) -> Self {
+        Self {
+            worker,
+            lives: AtomicBool::new(false),
+            has_room: AtomicBool::new(true),
+            times: Mutex::default(),
+        }
+    }
+
+    fn times(&self) -> std::sync::MutexGuard<'_, Times> {
+        self.times.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn lives(&self) -> bool {
+        self.lives.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        let was_woken = self.times().last_hint.is_some_and(|at| at.elapsed() < POLL_AFTER_HINT);
+        if self.lives() && !was_woken { Pace::Listening } else { Pace::Polling }
+    }
+
+    /// Notes whether the worker has room for more. Returns the mark to write, if that has changed.
+    pub(super) fn note_room(&self, has_room: bool) -> Option<bool> {
+        self.has_room.store(has_room, Ordering::Relaxed);
+        let marked = self.times().marked;
+        let listens = has_room && self.lives();
+        let is_known =
+            if listens { marked.is_some_and(|at| at.elapsed() < MARK_AGAIN) } else { marked.is_none() };
+        (!is_known).then_some(listens)
+    }
+
+    /// The mark was written, or cleared by the process that named this worker.
+    pub(super) fn note_mark(&self, listens: bool) {
+        self.times().marked = listens.then(Instant::now);
+    }
+
+    fn note_hint(&self) {
+        let mut times = self.times();
+        times.last_hint = Some(Instant::now());
+        times.marked = None;
+    }
+
+    fn has_room(&self) -> bool {
+        self.has_room.load(Ordering::Relaxed)
+    }
+
+    fn set_lives(&self, lives: bool) {
+        self.lives.store(lives, Ordering::Relaxed);
+    }
+}
+
+/// Two descriptors that never become readable, for a worker that polls. It watches both, and a descriptor can be watched
+/// only once.
 #[derive(Debug)]
 pub(super) struct Silence {
     work: OwnedFd,
@@ -15,11 +113,11 @@ pub(super) struct Silence {
 
 impl Silence {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self { work: silent()?, orders: silent()? })
+        Ok(Self { work: event()?, orders: event()? })
     }
 }
 
-fn silent() -> Result<OwnedFd> {
+fn event() -> Result<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|error| StoreError::unavailable(error.into()))
 }

@@ -18,6 +18,8 @@ const PROMOTED_PER_TRANSACTION: usize = 10_000;
 /// A waiting job that is due within this time wakes workers; they find later ones in time by themselves, because they
 /// check once a second.
 const WAKE_WITHIN: Duration = Duration::from_secs(1);
+/// The same on a server, where workers that hear of changes look once a heartbeat.
+const WAKE_WITHIN_ON_SERVER: Duration = Duration::from_secs(60);
 
 /// How many priorities of a queue are searched for its oldest job.
 const MAX_PRIORITIES: usize = 64;
@@ -54,7 +56,7 @@ pub(crate) fn insert_ready(
 
 pub(crate) fn insert_waiting(tx: &mut Tx<'_>, due_at: Timestamp, seq: JobSeq) -> Result<()> {
     tx.execute("insert into waiting (due_at, seq) values (?1, ?2)", params![due_at, seq])?;
-    if due_at.since(tx.now) < WAKE_WITHIN {
+    if due_at.since(tx.now) < tx.dialect().pick(WAKE_WITHIN, WAKE_WITHIN_ON_SERVER) {
         tx.note_ready();
     }
     Ok(())

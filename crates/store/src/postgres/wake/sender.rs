@@ -1,0 +1,123 @@
+//! Sending notifications. Each is a transaction of its own after the commit: inside it, commits would wait for each other.
+
+use std::time::{Duration, Instant};
+
+use crate::Notice;
+use crate::postgres::identifier::literal;
+use domain::values::name::WorkerId;
+use sys::bell;
+
+/// A sender names sleepers this often at most.
+const INTERVAL: Duration = Duration::from_millis(50);
+/// A notification need not survive a crash of the server, which ends all sessions that listen.
+const UNSAFE: &str = "set local synchronous_commit = off";
+
+/// Limits how often one process names a sleeper.
+#[derive(Debug, Default)]
+pub(crate) struct Sender {
+    last: Option<Instant>,
+    /// A notification was left out.
+    owes: bool,
+}
+
+impl Sender {
+    /// Whether to send now. `wakes`: there are new ready jobs.
+    pub(crate) fn is_due(&mut self, wakes: bool) -> bool {
+        self.owes |= wakes;
+        let may_send = self.last.is_none_or(|last| last.elapsed() >= INTERVAL);
+        let is_due = self.owes && may_send;
+        if is_due {
+            self.last = Some(Instant::now());
+            self.owes = false;
+        }
+        is_due
+    }
+
+    /// For a process that ends: whether it has left one out.
+    pub(crate) fn owes(&self) -> bool {
+        self.owes
+    }
+}
+
+/// Names a worker that sleeps and serves a queue with ready jobs, or with jobs that are due soon.
+pub(crate) fn name_sleeper(schema: &str, hops: u8, except: Option<&WorkerId>) -> String {
+    let except = literal(except.map_or("", WorkerId::as_str));
+    // The notice of a job that is due later wakes one worker, which then knows when to look.
+    format!(
+        "{UNSAFE};
+         with named as (
+           update workers set listens = 0 where seq = (
+             select w.seq from workers w
+             where w.listens = 1 and w.state = 'running' and w.id <> {except}
+                   and (w.queues is null
+                        or exists (select 1 from queues q
+                                   where q.name in (select jsonb_array_elements_text(cast(w.queues as jsonb)))
+                                         and exists (select 1 from ready r where r.queue_id = q.id))
+                        or exists (select 1 from waiting
+                                   where due_at < extract(epoch from clock_timestamp()) * 1000 + 60000))
+             order by w.seq desc limit 1 for update skip locked)
+           returning id)
+         select pg_notify({channel}, 'w:{hops}:' || id) from named",
+        channel = literal(schema),
+    )
+}
+
+pub(crate) fn notify(schema: &str, notice: Notice<'_>) -> String {
+    let payload = match notice {
+        Notice::Orders => "o:*".to_owned(),
+        Notice::Reader { worker, job } => format!("r:{job}:{worker}"),
+    };
+    format!("{UNSAFE}; select pg_notify({}, {})", literal(schema), literal(&payload))
+}
+
+/// What a payload says to one worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Work { hops: u8 },
+    Orders,
+    Reader { job: u64 },
+}
+
+impl Heard {
+    /// `None` if it is for another worker, or of another program.
+    pub(crate) fn parse(payload: &str, worker: &WorkerId) -> Option<Self> {
+        let (kind, rest) = payload.split_once(':')?;
+        let (number, name) = rest.split_once(':').unwrap_or(("", rest));
+        if name != "*" && name != worker.as_str() {
+            return None;
+        }
+        match kind {
+            "w" => Some(Self::Work { hops: number.parse().ok().filter(|hops| *hops <= bell::MAX_HOPS)? }),
+            "o" => Some(Self::Orders),
+            "r" => Some(Self::Reader { job: number.parse().ok()? }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_hears_what_is_for_it() {
+        let worker: WorkerId = "w-1".parse().expect("an id");
+        let hear = |payload| Heard::parse(payload, &worker);
+        assert_eq!(hear("w:64:w-1"), Some(Heard::Work { hops: 64 }));
+        assert_eq!(hear("o:*"), Some(Heard::Orders));
+        assert_eq!(hear("o:w-1"), Some(Heard::Orders));
+        assert_eq!(hear("r:17:w-1"), Some(Heard::Reader { job: 17 }));
+        for other in ["w:64:w-2", "o:w-2", "r:17:w-2", "w:65:w-1", "w:w-1", "x:1:w-1", "", "hello"] {
+            assert_eq!(hear(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_notification_that_comes_too_soon_is_sent_later() {
+        let mut sender = Sender::default();
+        assert!(!sender.is_due(false) && sender.is_due(true));
+        assert!(!sender.is_due(true) && sender.owes(), "the second is too early");
+        sender.last = Instant::now().checked_sub(INTERVAL);
+        assert!(sender.is_due(false) && !sender.owes());
+    }
+}

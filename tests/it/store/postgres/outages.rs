@@ -1,0 +1,98 @@
+//! A network that breaks between a store and its server: each failure says whether the change may have happened, and the
+//! store works again by itself.
+
+use std::time::{Duration, Instant};
+
+use store::postgres::{Address, PostgresStore};
+use store::{EnqueueError, Pace, Store, StoreError};
+
+use super::proxy::{Fault, Proxy};
+use crate::engine::harness::wait_until;
+use crate::store::fixture::new_job::job;
+use crate::store::fixture::new_worker;
+use crate::store::fixture::schema::Schema;
+
+fn open(address: &Address) -> Box<dyn Store> {
+    Box::new(PostgresStore::open(address, None).expect("the store opens"))
+}
+
+fn enqueue(store: &dyn Store, id: &str) -> Result<(), StoreError> {
+    match store.enqueue(&[job(id).into()]) {
+        Ok(_) => Ok(()),
+        Err(EnqueueError::Store(error)) => Err(error),
+        Err(EnqueueError::Refused(refused)) => panic!("{refused:?}"),
+    }
+}
+
+fn is_there(store: &dyn Store, id: &str) -> bool {
+    store.find(&id.parse().expect("an id")).expect("a look").is_some()
+}
+
+#[test]
+fn a_commit_that_did_not_arrive_and_one_whose_answer_was_lost_are_unknown() {
+    let schema = Schema::new();
+    let (direct, proxy) = (open(&schema.address), Proxy::to(&schema.address));
+    let store = open(&proxy.address);
+    for (fault, id, arrives) in [(Fault::CutBeforeCommit, "cut", false), (Fault::DropAnswer, "lost", true)] {
+        proxy.set(fault);
+        let failed = enqueue(store.as_ref(), id);
+        assert!(matches!(failed, Err(StoreError::OutcomeUnknown { .. })), "{fault:?}: {failed:?}");
+        assert_eq!(is_there(direct.as_ref(), id), arrives, "{fault:?}");
+        proxy.set(Fault::None);
+        enqueue(store.as_ref(), &format!("after-{id}")).expect("it works again");
+    }
+}
+
+#[test]
+fn a_server_that_refuses_changes_nothing_and_is_used_when_it_is_back() {
+    let schema = Schema::new();
+    let (direct, proxy) = (open(&schema.address), Proxy::to(&schema.address));
+    let store = open(&proxy.address);
+    proxy.set(Fault::Refuse);
+    for _ in 0..2 {
+        let failed = enqueue(store.as_ref(), "a");
+        assert!(
+            matches!(failed, Err(StoreError::Unreachable(_) | StoreError::Unavailable { .. })),
+            "{failed:?}"
+        );
+    }
+    assert!(!is_there(direct.as_ref(), "a"));
+    proxy.set(Fault::None);
+    enqueue(store.as_ref(), "a").expect("it works again");
+}
+
+#[test]
+fn a_network_that_swallows_everything_is_noticed_within_the_deadline() {
+    let schema = Schema::new();
+    let proxy = Proxy::to(&schema.address);
+    let store = open(&proxy.address);
+    enqueue(store.as_ref(), "a").expect("it works");
+    proxy.set(Fault::BlackHole);
+    let began = Instant::now();
+    let failed = enqueue(store.as_ref(), "b");
+    assert!(matches!(failed, Err(StoreError::Unreachable(_) | StoreError::Unavailable { .. })), "{failed:?}");
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    proxy.set(Fault::None);
+    enqueue(store.as_ref(), "b").expect("it works again");
+}
+
+#[test]
+fn a_worker_listens_again_when_the_server_is_back() {
+    let schema = Schema::new();
+    let proxy = Proxy::to(&schema.address);
+    let (store, worker) = (open(&proxy.address), new_worker("w-1"));
+    let wake = store.listen(&worker).expect("it listens");
+    store.register(&worker).expect("register");
+    assert_eq!(store.pace(), Pace::Listening);
+    proxy.set(Fault::Refuse);
+    schema.session().end_sessions_of(&schema);
+    wait_until("it polls", || {
+        wake.take_orders();
+        store.pace() == Pace::Polling
+    });
+    proxy.set(Fault::None);
+    wait_until("it listens again", || {
+        wake.take_orders();
+        store.pace() == Pace::Listening
+    });
+}

@@ -1,0 +1,167 @@
+//! Notifications: who is named for work, what a worker hears, and the loss of the session that listens.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use store::{NewWorker, Notice, Pace, ServedJobs, Wake};
+
+use crate::engine::harness::wait_until;
+use crate::store::fixture::new_job::{job, queue_name};
+use crate::store::fixture::schema::{PlainSession, Schema};
+use crate::store::fixture::{Fixture, TestClock, new_worker};
+
+fn fixture(schema: &Schema) -> Fixture {
+    Fixture::postgres_in(schema, Arc::new(TestClock::default()))
+}
+
+/// A worker that listens, with the store that it uses.
+struct Sleeper {
+    fixture: Fixture,
+    wake: Box<dyn Wake>,
+    id: domain::values::name::WorkerId,
+}
+
+impl Sleeper {
+    fn new(schema: &Schema, id: &str, served: ServedJobs) -> Self {
+        let (fixture, worker) = (fixture(schema), NewWorker { served, ..new_worker(id) });
+        let wake = fixture.store.listen(&worker).expect("it listens");
+        let id = fixture.register(worker);
+        // A session that was opened has the worker look.
+        assert!(wake.take_orders().has_orders && wake.take_work() == Some(1), "{id}");
+        Self { fixture, wake, id }
+    }
+
+    fn all(schema: &Schema, id: &str) -> Self {
+        Self::new(schema, id, ServedJobs::All)
+    }
+
+    /// Claims up to one job; a worker that finds none is ready to sleep.
+    fn claim(&self) -> Vec<String> {
+        self.fixture.claim(&self.id, 1)
+    }
+
+    /// Reads what has arrived until there is a hint of work.
+    #[track_caller]
+    fn hears_work(&self) -> u8 {
+        let mut hops = None;
+        wait_until("a hint of work", || {
+            if is_readable(self.wake.orders(), Duration::from_millis(20)) {
+                self.wake.take_orders();
+            }
+            hops = self.wake.take_work();
+            hops.is_some()
+        });
+        hops.expect("a hint")
+    }
+}
+
+fn is_readable(descriptor: BorrowedFd<'_>, within: Duration) -> bool {
+    let within = Timespec::try_from(within).expect("a short time");
+    let mut watched = [PollFd::from_borrowed_fd(descriptor, PollFlags::IN)];
+    poll(&mut watched, Some(&within)).expect("poll") > 0
+}
+
+fn marked(session: &PlainSession) -> Vec<String> {
+    session.run("select id from workers where listens = 1 order by id")
+}
+
+#[test]
+fn a_worker_that_found_nothing_is_named_once_for_new_work() {
+    let schema = Schema::new();
+    let (caller, sleeper) = (fixture(&schema), Sleeper::all(&schema, "w-1"));
+    let session = schema.session();
+    assert_eq!(sleeper.fixture.store.pace(), Pace::Listening);
+    assert!(sleeper.claim().is_empty() && marked(&session) == ["w-1"]);
+    assert!(!is_readable(sleeper.wake.orders(), Duration::ZERO), "nothing has happened");
+    caller.enqueue("a");
+    assert_eq!(sleeper.hears_work(), sys::bell::MAX_HOPS);
+    assert!(marked(&session).is_empty(), "it is awake");
+    assert_eq!(
+        sleeper.fixture.store.pace(),
+        Pace::Polling,
+        "it looks for jobs of notifications that were left out"
+    );
+    assert_eq!(sleeper.claim(), ["a"]);
+    caller.enqueue("b");
+    assert_eq!(sleeper.claim(), ["b"]);
+    assert!(marked(&session).is_empty(), "it has no room");
+    assert!(sleeper.claim().is_empty() && marked(&session) == ["w-1"]);
+}
+
+#[test]
+fn a_worker_is_named_only_for_queues_that_it_serves() {
+    let schema = Schema::new();
+    let caller = fixture(&schema);
+    let serving = |id: &str, queue: &str| {
+        let sleeper = Sleeper::new(&schema, id, ServedJobs::InOrder(vec![queue_name(queue)]));
+        assert!(sleeper.claim().is_empty());
+        sleeper
+    };
+    let (mail, video) = (serving("w-mail", "mail"), serving("w-video", "video"));
+    caller.store.enqueue(&[job("a").queue("mail").into()]).expect("enqueue");
+    mail.hears_work();
+    assert_eq!(mail.claim(), ["a"]);
+    assert_eq!(marked(&schema.session()), ["w-video"], "the other sleeps on");
+    assert_eq!(video.wake.take_work(), None);
+}
+
+#[test]
+fn a_hint_for_a_worker_without_room_and_a_hint_that_is_passed_on_reach_another_worker() {
+    let schema = Schema::new();
+    let (caller, session) = (fixture(&schema), schema.session());
+    let (busy, idle) = (Sleeper::all(&schema, "w-busy"), Sleeper::all(&schema, "w-idle"));
+    caller.enqueue("a");
+    assert_eq!(busy.claim(), ["a"]);
+    assert!(idle.claim().is_empty() && marked(&session) == ["w-idle"]);
+    session.run(&format!("select pg_notify('{}', 'w:7:w-busy')", schema.address.schema));
+    wait_until("the busy worker hears it", || {
+        busy.wake.take_orders();
+        marked(&session).is_empty()
+    });
+    assert_eq!(idle.hears_work(), 7);
+    assert!(idle.claim().is_empty() && marked(&session) == ["w-idle"]);
+    busy.wake.pass_on(5);
+    assert_eq!(idle.hears_work(), 5);
+}
+
+#[test]
+fn orders_reach_every_worker_and_a_reader_the_one_that_it_names() {
+    let schema = Schema::new();
+    let caller = fixture(&schema);
+    let sleepers = [Sleeper::all(&schema, "w-1"), Sleeper::all(&schema, "w-2")];
+    caller.store.announce(Notice::Orders).expect("announce");
+    for sleeper in &sleepers {
+        assert!(is_readable(sleeper.wake.orders(), Duration::from_secs(10)), "{:?}", sleeper.id);
+        let hints = sleeper.wake.take_orders();
+        assert!(hints.has_orders && hints.readers.is_empty(), "{hints:?}");
+    }
+    let worker = &sleepers[1].id;
+    caller.store.announce(Notice::Reader { worker, job: 17 }).expect("announce");
+    for (sleeper, expected) in sleepers.iter().zip([&[][..], &[17]]) {
+        assert!(is_readable(sleeper.wake.orders(), Duration::from_secs(10)), "{:?}", sleeper.id);
+        let hints = sleeper.wake.take_orders();
+        assert_eq!((hints.has_orders, &hints.readers[..]), (false, expected));
+    }
+}
+
+#[test]
+fn a_worker_that_lost_its_listener_polls_until_it_listens_again_and_looks() {
+    let schema = Schema::new();
+    let sleeper = Sleeper::all(&schema, "w-1");
+    let session = schema.session();
+    assert!(sleeper.claim().is_empty());
+    // The session of the store and the one that listens.
+    assert_eq!(session.end_sessions_of(&schema), 2);
+    assert!(is_readable(sleeper.wake.orders(), Duration::from_secs(10)));
+    assert!(sleeper.wake.take_orders().has_orders);
+    assert_eq!((sleeper.wake.take_work(), sleeper.fixture.store.pace()), (Some(1), Pace::Polling));
+    assert!(is_readable(sleeper.wake.orders(), Duration::from_secs(10)), "it is time to listen again");
+    assert!(sleeper.wake.take_orders().has_orders);
+    assert_eq!((sleeper.wake.take_work(), sleeper.fixture.store.pace()), (Some(1), Pace::Listening));
+    assert!(sleeper.claim().is_empty());
+    fixture(&schema).enqueue("a");
+    sleeper.hears_work();
+    assert_eq!(sleeper.claim(), ["a"]);
+}
