@@ -3,6 +3,7 @@
 pub mod document;
 pub mod each;
 pub mod lines;
+mod repeat;
 
 use std::io::ErrorKind;
 
@@ -86,7 +87,7 @@ impl<'s> Enqueuer<'s> {
         let jobs: Result<Vec<NewJob>, OpError> =
             requests.into_iter().map(|request| self.resolve(request)).collect();
         let jobs = jobs?;
-        self.store.enqueue(&jobs).map_err(|error| with_ids(error, &jobs))
+        repeat::enqueue(self.store, &jobs).map_err(|error| with_ids(error, &jobs))
     }
 }
 
