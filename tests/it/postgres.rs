@@ -6,5 +6,8 @@
 pub(crate) mod cluster;
 mod connect;
 mod grant;
+mod pooler;
 mod secrecy;
+mod server_faults;
 mod store_verbs;
+mod working_machine;

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use rustix::process::geteuid;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::time::Duration;
 
 use sys::poll::Poll;
@@ -101,6 +101,23 @@ impl Cluster {
             .expect("pg_ctl")
     }
 
+    /// Ends the server with all its sessions, and lets it recover at its next start.
+    pub(crate) fn crash(&self) {
+        assert!(self.stop().status.success(), "the server ends");
+    }
+
+    /// Kills the server's first process, and waits until the others have noticed and ended.
+    pub(crate) fn kill(&self) {
+        let file = fs::read_to_string(self.path().join("data/postmaster.pid")).expect("the server runs");
+        let pid =
+            file.lines().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).expect("a pid");
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("its children");
+        kill_process(pid, Signal::KILL).expect("it is killed");
+        for child in children.split_whitespace() {
+            eventually("a process of the server has ended", || has_ended(child).then_some(()));
+        }
+    }
+
     pub(crate) fn reload(&self) {
         self.program("pg_ctl", &["-D", &self.data(), "reload"]);
     }
@@ -155,7 +172,7 @@ impl Cluster {
         assert!(output.status.success(), "openssl {args:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn command_of(&self, program: &str) -> Command {
+    pub(crate) fn command_of(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.path());
         if let Some((user, group)) = server_account() {
@@ -163,6 +180,12 @@ impl Cluster {
         }
         command
     }
+}
+
+/// Whether a process is gone, or waits for its parent to notice.
+fn has_ended(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('Z'))
 }
 
 /// The first value that there is, within a bound.

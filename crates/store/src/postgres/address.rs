@@ -114,6 +114,8 @@ pub enum AddressError {
     WeakTls(String),
     #[error("the address behind `listen` is not valid")]
     Listen(#[source] Box<AddressError>),
+    #[error("the address behind `listen` cannot have the parameter `{0}`")]
+    UnfitForListening(&'static str),
     #[error("the name of a schema has 1 to 63 bytes and does not begin with `pg_`")]
     BadSchema,
     #[error("the {0} contains a NUL byte")]
@@ -145,6 +147,9 @@ impl AddressError {
                     .to_owned(),
             ),
             Self::Listen(source) => source.hint(),
+            Self::UnfitForListening(_) => {
+                Some("name the server itself there, past the pooler; the schema is that of the store".to_owned())
+            }
             Self::PortCount { .. } | Self::OpenBracket | Self::Repeated(_) | Self::BadSchema | Self::Nul(_) => None,
         }
     }

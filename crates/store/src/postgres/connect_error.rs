@@ -70,6 +70,9 @@ pub enum ConnectProblem {
     NoDatabase(String),
     #[error("it refuses the session ({0})")]
     RefusedSession(String),
+    /// Poolers do so.
+    #[error("it refuses the settings of a session ({0})")]
+    RefusedSettings(String),
     #[error("it has no free connection ({0})")]
     TooManyConnections(String),
     #[error("it is starting up or shutting down ({0})")]
@@ -142,7 +145,10 @@ impl ConnectError {
                 format!("check the database in the address, or create it: `createdb {name}`")
             }
             ConnectProblem::RefusedSession(_) => {
-                "behind a pooler of transactions add `pooler=transaction` to the address".to_owned()
+                "try again in a moment; the log of the server, or of a pooler before it, may say more".to_owned()
+            }
+            ConnectProblem::RefusedSettings(_) => {
+                "behind a pooler add `pooler=transaction` to the address".to_owned()
             }
             ConnectProblem::TooManyConnections(_) => {
                 "raise `max_connections` at the server, start fewer workers, or use a pooler for `enqueue`".to_owned()
@@ -191,7 +197,8 @@ impl ConnectProblem {
             | Self::WrongPassword(_)
             | Self::RefusedRole(_)
             | Self::NoDatabase(_)
-            | Self::RefusedSession(_) => 6,
+            | Self::RefusedSession(_)
+            | Self::RefusedSettings(_) => 6,
             Self::TooOld { .. } => 7,
             // With a standby that answers, only the primary is missing.
             Self::Standby => 8,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::address::Pooler;
 use super::session::migrate::Permission;
 use super::session::{DEADLINE, Session};
 use super::{Address, Target};
@@ -47,8 +48,16 @@ impl Link {
         &self.address
     }
 
+    /// Whether a pooler is between, which the address need not say.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.address.pooler == Pooler::Transaction || self.session.as_ref().is_some_and(Session::is_pooled)
+    }
+
     /// The session, which is opened again if it is lost.
     pub(super) fn session(&mut self) -> Result<&Session> {
+        if self.is_pooled() {
+            self.address.pooler = Pooler::Transaction;
+        }
         let session = match self.session.take().filter(|session| !session.is_broken()) {
             Some(session) => session,
             None => self.reopen()?,
@@ -59,7 +68,7 @@ impl Link {
     fn reopen(&self) -> Result<Session> {
         let session = Session::open(&self.address, self.target)?;
         session.prepare_schema(Permission::Nothing)?;
-        demand_durability(&session, self.durability)?;
+        session.set_durability(self.durability)?;
         Ok(session)
     }
 
@@ -77,7 +86,7 @@ impl Link {
 
     pub(super) fn set_durability(&mut self, durability: Durability) -> Result<()> {
         if self.durability != durability {
-            demand_durability(self.session()?, durability)?;
+            self.session()?.set_durability(durability)?;
             self.durability = durability;
         }
         Ok(())
@@ -89,16 +98,4 @@ impl Link {
         self.patience = share.min(PATIENCE);
         self.read_deadline = share.min(DEADLINE);
     }
-}
-
-/// Full durability needs commits that wait for the disk. How many disks they wait for is the server's business, and so is
-/// the durability otherwise.
-fn demand_durability(session: &Session, durability: Durability) -> Result<()> {
-    match durability {
-        Durability::Normal => session.batch("reset synchronous_commit")?,
-        Durability::Full => session.batch(
-            "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",
-        )?,
-    };
-    Ok(())
 }

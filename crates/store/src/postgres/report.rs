@@ -2,6 +2,7 @@
 //! also works on a standby and on a schema of another version.
 
 use tokio_postgres::Row;
+use tokio_postgres::types::Type;
 
 use super::address::Address;
 use super::connect::{Server, Target};
@@ -76,12 +77,13 @@ pub fn report(address: &Address) -> Result<ServerReport, StoreError> {
         oldest_snapshot_age: column(&row, "oldest_age")?,
         oldest_snapshot_pid: column(&row, "oldest_pid")?,
         schema: report_schema(&session, &address.schema)?,
-        server: session.server.clone(),
+        // A pooler repeats what another server has said earlier.
+        server: Server { is_standby: column(&row, "is_standby")?, ..session.server.clone() },
     })
 }
 
 fn report_schema(session: &Session, schema: &str) -> Result<SchemaReport, StoreError> {
-    let row = session.one_row(SCHEMA, &[&schema])?;
+    let row = session.one_row(SCHEMA, &[(&schema, Type::TEXT)])?;
     if !column::<bool>(&row, "schema_exists")? {
         return Ok(SchemaReport::Missing);
     }
@@ -111,6 +113,7 @@ const SERVER: &str = "
 select current_user::text as role,
        (select rolsuper from pg_roles where rolname = current_user) as is_superuser,
        coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as is_encrypted,
+       pg_is_in_recovery() as is_standby,
        current_setting('fsync') = 'on' as has_fsync,
        current_setting('synchronous_commit') as synchronous_commit,
        (select count(*) from pg_stat_replication) as standbys,

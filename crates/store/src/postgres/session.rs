@@ -4,6 +4,7 @@
 pub(super) mod error;
 pub(super) mod migrate;
 mod parameters;
+mod settings;
 mod statement;
 mod value;
 
@@ -16,15 +17,18 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Runtime};
-use tokio_postgres::types::ToSql;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
 use self::error::Failure;
 use self::statement::Prepared;
+use super::address::Pooler;
 use super::connect::Server;
 pub(super) use super::identifier::quoted;
-use super::{Address, ConnectOptions, Connected, Target, connect};
+use super::{Address, ConnectOptions, ConnectProblem, Connected, Target, connect};
 use crate::{Result, StoreError};
+use domain::settings::Durability;
 
 /// How long a caller waits for the answer to one request.
 pub(super) const DEADLINE: Duration = Duration::from_secs(6);
@@ -38,6 +42,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the gate is waited for at a time. In between, others may pass.
 const GATE_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// A prepared statement is unknown, or known already: the server's session is not the one that prepared it.
+const OF_POOLERS: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
+
 /// The time of the server in milliseconds.
 const CLOCK: &str = "select cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
 
@@ -47,6 +54,9 @@ pub(super) struct Session {
     pub(super) server: Server,
     pub(super) schema: String,
     statements: RefCell<HashMap<String, Prepared>>,
+    /// See [`Self::is_pooled`].
+    is_pooled: Cell<bool>,
+    durability: Cell<Durability>,
     health: Cell<Health>,
     deadline: Cell<Duration>,
 }
@@ -64,12 +74,25 @@ pub(super) enum Health {
 }
 
 impl Session {
+    /// A pooler that is not named as one is noticed: it refuses the settings of a session, or ignores them, or it gives a
+    /// transaction to another session than the one in which a statement was prepared.
     pub(super) fn open(address: &Address, target: Target) -> Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(StoreError::unavailable)?;
-        let options = ConnectOptions { target, session_settings: session_settings(&address.schema) };
-        let Connected { client, connection, server, .. } =
-            runtime.block_on(connect(address, &options)).map_err(Box::new)?;
+        let open = |session_settings: String| {
+            let options = ConnectOptions { target, session_settings };
+            runtime.block_on(connect(address, &options)).map_err(Box::new)
+        };
+        let (connected, is_pooled) = match address.pooler {
+            Pooler::Transaction => (open(String::new()), true),
+            Pooler::None => match open(settings::of_session(&address.schema)) {
+                Err(error) if matches!(error.problem, ConnectProblem::RefusedSettings(_)) => {
+                    (open(String::new()), true)
+                }
+                connected @ (Ok(_) | Err(_)) => (connected, false),
+            },
+        };
+        let Connected { client, connection, server, .. } = connected?;
         runtime.spawn(connection);
         Ok(Self {
             runtime,
@@ -77,6 +100,8 @@ impl Session {
             server,
             schema: address.schema.clone(),
             statements: RefCell::default(),
+            is_pooled: Cell::new(is_pooled),
+            durability: Cell::new(Durability::Normal),
             health: Cell::new(Health::Fit),
             deadline: Cell::new(DEADLINE),
         })
@@ -88,6 +113,43 @@ impl Session {
 
     pub(super) fn is_broken(&self) -> bool {
         self.health() == Health::Broken
+    }
+
+    /// Whether each transaction may run in another session of the server. Then nothing of a session is relied on: statements
+    /// have no names, and transactions begin with the settings.
+    pub(super) fn is_pooled(&self) -> bool {
+        self.is_pooled.get()
+    }
+
+    fn notice_pooler(&self) {
+        self.is_pooled.set(true);
+        self.statements.borrow_mut().clear();
+    }
+
+    /// The settings of a transaction, unless the session has them.
+    fn local_settings(&self) -> String {
+        if !self.is_pooled() {
+            return String::new();
+        }
+        let durability = match self.durability.get() {
+            Durability::Normal => String::new(),
+            Durability::Full => format!("{}; ", wait_for_disk("true")),
+        };
+        settings::of_transaction(&self.schema) + &durability
+    }
+
+    /// Full durability needs commits that wait for the disk. How many disks they wait for is the server's business, and so
+    /// is the durability otherwise.
+    pub(super) fn set_durability(&self, durability: Durability) -> Result<(), Failure> {
+        self.durability.set(durability);
+        if self.is_pooled() {
+            return Ok(());
+        }
+        match durability {
+            Durability::Normal => self.batch("reset synchronous_commit"),
+            Durability::Full => self.batch(&wait_for_disk("false")),
+        }
+        .map(drop)
     }
 
     pub(super) fn set_deadline(&self, deadline: Duration) {
@@ -103,6 +165,9 @@ impl Session {
             Ok(Err(error)) => Failure::Driver(error),
             Err(_) => Failure::TimedOut(deadline),
         };
+        if failure.code().is_some_and(|code| OF_POOLERS.contains(code)) {
+            self.notice_pooler();
+        }
         // A lost session stays lost, whatever its last answers say.
         if self.health.get() != Health::Broken {
             self.health.set(failure.health());
@@ -110,25 +175,32 @@ impl Session {
         Err(failure)
     }
 
-    /// The only row of a statement that is not prepared for later.
-    pub(super) fn one_row(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row, Failure> {
-        self.wait(self.client.query_one(sql, parameters))
+    /// The only row of a statement that needs no settings and is not prepared for later.
+    pub(super) fn one_row(
+        &self,
+        sql: &str,
+        parameters: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Row, Failure> {
+        self.wait(self.client.query_typed_one(sql, parameters))
     }
 
     /// Runs statements without parameters in one request, and returns the last column of the last row, if there is any.
     pub(super) fn batch(&self, sql: &str) -> Result<Option<String>, Failure> {
         let messages = self.wait(self.client.simple_query(sql))?;
-        let value = |message: &SimpleQueryMessage| {
-            let SimpleQueryMessage::Row(row) = message else {
-                return None;
-            };
-            row.get(row.len().checked_sub(1)?).map(str::to_owned)
-        };
-        Ok(messages.iter().filter_map(value).next_back())
+        Ok(last_value(&messages))
     }
 
-    /// Sends statements without parameters, which are one transaction, and does not wait for the answer.
+    /// Runs statements without parameters as a transaction.
+    pub(super) fn transact(&self, sql: &str) -> Result<(), Failure> {
+        self.batch(&(self.local_settings() + sql)).map(drop)
+    }
+
+    /// The same without waiting for the answer. A pooler would end a session of the server whose client does not wait.
     pub(super) fn tell(&self, sql: &str) {
+        if self.is_pooled() {
+            let _ = self.transact(sql);
+            return;
+        }
         self.runtime.block_on(async {
             let mut request = pin!(self.client.simple_query(sql));
             poll_fn(|context| {
@@ -145,15 +217,17 @@ impl Session {
     pub(super) fn begin_read(&self) -> Result<ServerTime, Failure> {
         let timeout = self.deadline.get().saturating_sub(MARGIN).max(MARGIN).as_millis();
         self.begin(&format!(
-            "begin isolation level repeatable read read only; set local statement_timeout = {timeout}; {CLOCK}"
+            "begin isolation level repeatable read read only; {} set local statement_timeout = {timeout}; {CLOCK}",
+            self.local_settings(),
         ))
     }
 
     /// Begins a transaction alone in the gate, and returns the server's time in it.
     pub(super) fn begin_write(&self, gate: &str) -> Result<ServerTime, Failure> {
         self.begin(&format!(
-            "begin; set local lock_timeout = {}; lock table {gate} in share row exclusive mode;
+            "begin; {} set local lock_timeout = {}; lock table {gate} in share row exclusive mode;
              set local lock_timeout = {}; {CLOCK}",
+            self.local_settings(),
             GATE_TIMEOUT.as_millis(),
             LOCK_TIMEOUT.as_millis(),
         ))
@@ -195,34 +269,19 @@ impl fmt::Debug for Session {
     }
 }
 
-/// The settings of every session, for the startup packet. The plans of queuectl's statements do not depend on their
-/// parameters, and planning them each time or compiling them costs more than running them.
-fn session_settings(schema: &str) -> String {
-    let search_path = format!("{},pg_temp", quoted(schema));
-    let settings = [
-        ("search_path", search_path),
-        ("jit", "off".to_owned()),
-        ("plan_cache_mode", "force_generic_plan".to_owned()),
-        ("statement_timeout", STATEMENT_TIMEOUT.as_millis().to_string()),
-        ("lock_timeout", LOCK_TIMEOUT.as_millis().to_string()),
-        ("idle_in_transaction_session_timeout", IDLE_TIMEOUT.as_millis().to_string()),
-    ];
-    settings.map(|(name, value)| format!("-c {name}={}", escaped(&value))).join(" ")
+fn wait_for_disk(is_local: &str) -> String {
+    format!(
+        "select set_config('synchronous_commit', 'on', {is_local}) where current_setting('synchronous_commit') = 'off'"
+    )
 }
 
-/// The server splits its options at white space, unless a backslash is before it.
-fn escaped(value: &str) -> String {
-    let escape = |c: char| if c.is_whitespace() || c == '\\' { format!("\\{c}") } else { c.to_string() };
-    value.chars().map(escape).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_name_of_a_schema_survives_the_startup_packet() {
-        assert!(session_settings("queuectl").starts_with("-c search_path=\"queuectl\",pg_temp -c jit=off "));
-        assert!(session_settings(r#"my "x\"#).starts_with(r#"-c search_path="my\ ""x\\",pg_temp -c"#));
-    }
+/// The last column of the last row, if there is any.
+pub(super) fn last_value(messages: &[SimpleQueryMessage]) -> Option<String> {
+    let value = |message: &SimpleQueryMessage| {
+        let SimpleQueryMessage::Row(row) = message else {
+            return None;
+        };
+        row.get(row.len().checked_sub(1)?).map(str::to_owned)
+    };
+    messages.iter().filter_map(value).next_back()
 }

@@ -305,6 +305,7 @@ impl Store for PostgresStore {
         let mut opened = self.lock();
         opened.link.limit_waits(orders.settings.lease);
         opened.link.set_durability(orders.settings.durability)?;
+        self.notice_pooler(&opened.link);
         Ok(orders)
     }
 

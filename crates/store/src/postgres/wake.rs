@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-pub(super) use self::listener::Listener;
+pub(super) use self::listener::{Listener, Way, store_id};
 pub(super) use self::sender::{Sender, name_sleeper, notify};
 use crate::{OrderHints, Pace, Result, StoreError, Wake};
 use domain::values::name::WorkerId;
@@ -38,6 +38,8 @@ pub(super) struct Hearing {
     pub(super) worker: WorkerId,
     /// The session that listens is there.
     lives: AtomicBool,
+    /// It hears nothing, because there is a pooler.
+    is_deaf: AtomicBool,
     /// The worker could start more than it found at its last look.
     has_room: AtomicBool,
     times: Mutex<Times>,
@@ -55,6 +57,7 @@ impl Hearing {
         Self {
             worker,
             lives: AtomicBool::new(false),
+            is_deaf: AtomicBool::new(false),
             has_room: AtomicBool::new(true),
             times: Mutex::default(),
         }
@@ -65,7 +68,7 @@ impl Hearing {
     }
 
     pub(super) fn lives(&self) -> bool {
-        self.lives.load(Ordering::Relaxed)
+        self.lives.load(Ordering::Relaxed) && !self.is_deaf.load(Ordering::Relaxed)
     }
 
     pub(super) fn pace(&self) -> Pace {
@@ -96,6 +99,10 @@ impl Hearing {
 
     fn has_room(&self) -> bool {
         self.has_room.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_deaf(&self) {
+        self.is_deaf.store(true, Ordering::Relaxed);
     }
 
     fn set_lives(&self, lives: bool) {

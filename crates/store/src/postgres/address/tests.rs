@@ -84,6 +84,12 @@ fn what_is_wrong_is_named_with_a_way_out() {
     }
     assert!(refused("postgres://h/d?sslmode=on").1.contains("verify-full, verify-ca or disable"));
     assert!(refused("postgres://h/d?pooler=session").1.contains("transaction"));
+    assert!(refused("postgres://h/d?pooler=none").1.contains("transaction"));
+    for unfit in ["pooler=transaction", "schema=x", "listen=postgres://h"] {
+        let (said, hint) = refused(&format!("postgres://h/d?listen=postgres://h/d?{unfit}"));
+        let name = unfit.split_once('=').expect("a pair").0;
+        assert!(said.contains(&format!("`{name}`")) && hint.contains("past the pooler"), "{said} {hint}");
+    }
     assert!(refused("postgres://h/d?connect_timeout=0").1.contains("seconds"));
     assert!(refused("postgres://h/d?schema=pg_catalog").0.contains("pg_"));
     assert!(refused("postgres://h/d?schema=a&schema=b").0.contains("twice"));

@@ -230,19 +230,26 @@ fn root_certificates(value: String) -> RootCertificates {
 
 fn pooler(value: String) -> Result<Pooler, AddressError> {
     match &*value {
-        "none" => Ok(Pooler::None),
         "transaction" => Ok(Pooler::Transaction),
         _ => Err(AddressError::BadValue {
             name: Parameter::Pooler.name(),
             value,
-            expected: "the only value is `transaction`; a pooler of whole sessions needs no parameter",
+            expected: "the only value is `transaction`",
         }),
     }
 }
 
 fn listen(value: &str) -> Result<Box<Address>, AddressError> {
     let address = parse(value).map_err(|error| AddressError::Listen(Box::new(error)))?;
-    Ok(Box::new(address))
+    let unfit = [
+        (Parameter::Pooler, address.pooler != Pooler::None),
+        (Parameter::Listen, address.listen.is_some()),
+        (Parameter::Schema, address.schema != DEFAULT_SCHEMA),
+    ];
+    match unfit.into_iter().find(|(_, is_given)| *is_given) {
+        Some((parameter, _)) => Err(AddressError::UnfitForListening(parameter.name())),
+        None => Ok(Box::new(address)),
+    }
 }
 
 fn connect_timeout(value: String) -> Result<Duration, AddressError> {

@@ -13,8 +13,8 @@ use crate::postgres::connect_error::ConnectProblem;
 /// What the driver says, as text only, for two problems that it has no type for.
 const PASSWORD_MISSING: &str = "password missing";
 const NO_TLS: &str = "server does not support TLS";
-/// Before a session exists, a pooler answers so if it does not know a parameter.
-const PROTOCOL_VIOLATION: SqlState = SqlState::PROTOCOL_VIOLATION;
+/// PgBouncer says so, with the code of a violated protocol, if it does not know a parameter of the startup packet.
+const UNKNOWN_PARAMETER: &str = "unsupported startup parameter";
 
 pub(super) fn problem(
     error: Error,
@@ -57,7 +57,9 @@ fn said_by_server(error: &DbError, address: &Address) -> ConnectProblem {
         ConnectProblem::StartingUp(said)
     } else if is(&[SqlState::INSUFFICIENT_PRIVILEGE]) {
         ConnectProblem::RefusedRole(said)
-    } else if is(&[PROTOCOL_VIOLATION]) {
+    } else if said.starts_with(UNKNOWN_PARAMETER) {
+        ConnectProblem::RefusedSettings(said)
+    } else if is(&[SqlState::PROTOCOL_VIOLATION]) {
         ConnectProblem::RefusedSession(said)
     } else {
         ConnectProblem::RefusedSession(format!("{said}, SQLSTATE {}", code.code()))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
-use super::Health;
+use super::{Health, OF_POOLERS};
 use crate::StoreError;
 use domain::values::span::format_span;
 
@@ -61,7 +61,9 @@ fn health_after(refusal: &DbError) -> Health {
 }
 
 fn is_conflict(code: &SqlState) -> bool {
-    *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
+    *code == SqlState::T_R_SERIALIZATION_FAILURE
+        || *code == SqlState::T_R_DEADLOCK_DETECTED
+        || OF_POOLERS.contains(code)
 }
 
 impl From<Failure> for StoreError {

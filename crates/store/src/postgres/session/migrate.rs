@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio_postgres::error::SqlState;
 
 use super::error::Failure;
+use super::settings::search_path;
 use super::{DEADLINE, Session, quoted};
 use crate::postgres::identifier::literal;
 use crate::{Result, StoreError};
@@ -76,11 +77,29 @@ impl Session {
     }
 
     pub(in crate::postgres) fn found(&self) -> Result<Found> {
-        match self.batch("select version || ' ' || gate from meta") {
-            Ok(Some(row)) => parse(&row),
+        let meta = format!(
+            "select version || ' ' || gate || ' ' || current_setting('search_path') from {}.meta",
+            quoted(&self.schema)
+        );
+        match self.batch(&meta) {
+            Ok(Some(row)) => {
+                let (found, search_path) = parse(&row)?;
+                self.expect_settings(search_path);
+                Ok(found)
+            }
             Ok(None) => Err(StoreError::Malformed { what: "meta", detail: "it is empty".to_owned() }),
-            Err(failure) if is_missing(&failure) => Ok(Found::Nothing),
+            Err(failure) if is_missing(&failure) => {
+                self.expect_settings(&self.batch("show search_path")?.unwrap_or_default());
+                Ok(Found::Nothing)
+            }
             Err(failure) => Err(failure.into()),
+        }
+    }
+
+    /// A pooler may ignore the settings of a session: then every transaction has to begin with them.
+    fn expect_settings(&self, found: &str) {
+        if !self.is_pooled() && found != search_path(&self.schema) {
+            self.notice_pooler();
         }
     }
 
@@ -88,9 +107,10 @@ impl Session {
     fn migrate(&self, permission: Permission) -> Result<()> {
         let schema = quoted(&self.schema);
         self.batch(&format!(
-            "begin; set local lock_timeout = 0; set local statement_timeout = 0;
+            "begin; {} set local lock_timeout = 0; set local statement_timeout = 0;
              select pg_advisory_xact_lock(hashtextextended('queuectl ' || {}, 0));
              create schema if not exists {schema}",
+            self.local_settings(),
             literal(&self.schema),
         ))?;
         let has_queue = self.batch(&format!(
@@ -147,11 +167,12 @@ fn check(found: Found, schema: &str) -> Result<()> {
     }
 }
 
-fn parse(row: &str) -> Result<Found> {
-    let numbers = row.split_once(' ').and_then(|(version, gate)| {
-        Some(Found::Queue { version: version.parse().ok()?, gate: gate.parse().ok()? })
-    });
-    numbers.ok_or_else(|| StoreError::Malformed { what: "meta", detail: row.to_owned() })
+/// What the schema says, and the search path of the session.
+fn parse(row: &str) -> Result<(Found, &str)> {
+    let mut words = row.splitn(3, ' ');
+    let mut number = || words.next()?.parse().ok();
+    let found = number().zip(number()).map(|(version, gate)| Found::Queue { version, gate });
+    found.zip(words.next()).ok_or_else(|| StoreError::Malformed { what: "meta", detail: row.to_owned() })
 }
 
 /// Without its schema a table is missing, too.

@@ -1,10 +1,10 @@
-//! PostgreSQL's side of [`Sql`]. Each statement is prepared once per session. All rows are read before the first is passed
+//! PostgreSQL's side of [`Sql`]. Each statement is prepared once per session, unless there is a pooler. All rows are read before the first is passed
 //! on, because a statement may run inside the closure of another.
 
 use std::sync::Arc;
 
 use tokio_postgres::Statement;
-use tokio_postgres::types::ToSql;
+use tokio_postgres::types::{ToSql, Type};
 
 use super::Session;
 use super::parameters::numbered;
@@ -13,12 +13,19 @@ use crate::rows::sql::{Columns, Params, Row, Sql};
 use crate::rows::value::{Value, malformed};
 use crate::{Result, StoreError};
 
-/// A prepared statement.
 #[derive(Clone)]
 pub(super) struct Prepared {
-    statement: Statement,
+    form: Form,
     /// See [`super::parameters::Numbered::names`].
     names: Arc<[String]>,
+}
+
+#[derive(Clone)]
+enum Form {
+    /// Known to the session of the server.
+    Named(Statement),
+    /// The text, which is sent each time. The server finds out the types of the parameters, as for a named one.
+    Unnamed(Arc<str>),
 }
 
 impl Prepared {
@@ -35,7 +42,9 @@ impl Prepared {
                 self.names.iter().map(value).collect()
             }
         };
-        assert_eq!(values.len(), self.statement.params().len(), "every parameter is bound in: {sql}");
+        if let Form::Named(statement) = &self.form {
+            assert_eq!(values.len(), statement.params().len(), "every parameter is bound in: {sql}");
+        }
         values
     }
 }
@@ -46,8 +55,12 @@ impl Session {
             return Ok(known.clone());
         }
         let numbered = numbered(sql);
-        let statement = self.wait(self.client.prepare(&numbered.sql))?;
-        let prepared = Prepared { statement, names: numbered.names.into() };
+        let form = if self.is_pooled() {
+            Form::Unnamed(numbered.sql.into())
+        } else {
+            Form::Named(self.wait(self.client.prepare(&numbered.sql))?)
+        };
+        let prepared = Prepared { form, names: numbered.names.into() };
         self.statements.borrow_mut().insert(sql.to_owned(), prepared.clone());
         Ok(prepared)
     }
@@ -62,7 +75,10 @@ impl Sql for Session {
     ) -> Result<()> {
         let prepared = self.prepared(sql)?;
         let values = prepared.bind(sql, params);
-        let rows = self.wait(self.client.query(&prepared.statement, &references(&values)))?;
+        let rows = match &prepared.form {
+            Form::Named(statement) => self.wait(self.client.query(statement, &references(&values)))?,
+            Form::Unnamed(text) => self.wait(self.client.query_typed(text, &untyped(&values)))?,
+        };
         for row in &rows {
             if !each(&Row::new(row))? {
                 break;
@@ -74,7 +90,10 @@ impl Sql for Session {
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize> {
         let prepared = self.prepared(sql)?;
         let values = prepared.bind(sql, params);
-        let changed = self.wait(self.client.execute(&prepared.statement, &references(&values)))?;
+        let changed = match &prepared.form {
+            Form::Named(statement) => self.wait(self.client.execute(statement, &references(&values)))?,
+            Form::Unnamed(text) => self.wait(self.client.execute_typed(text, &untyped(&values)))?,
+        };
         Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
@@ -85,6 +104,10 @@ impl Sql for Session {
 
 fn references<'v>(values: &'v [Value<'v>]) -> Vec<&'v (dyn ToSql + Sync)> {
     values.iter().map(|value| value as &(dyn ToSql + Sync)).collect()
+}
+
+fn untyped<'v>(values: &'v [Value<'v>]) -> Vec<(&'v (dyn ToSql + Sync), Type)> {
+    references(values).into_iter().map(|value| (value, Type::UNKNOWN)).collect()
 }
 
 impl Columns for tokio_postgres::Row {

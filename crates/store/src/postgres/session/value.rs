@@ -1,10 +1,12 @@
 //! The values of columns and parameters in the types of the server. The schema has one type for each kind of value; a
 //! statement can have others, such as a `boolean` that it computes.
 
+use std::borrow::Cow;
 use std::error::Error;
+use std::fmt::Write;
 
 use tokio_postgres::types::private::BytesMut;
-use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::{Format, FromSql, IsNull, ToSql, Type, to_sql_checked};
 
 use crate::rows::value::Value;
 
@@ -14,6 +16,7 @@ impl ToSql for Value<'_> {
     fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, BoxedError> {
         match self {
             Value::Null => Ok(IsNull::Yes),
+            _ if *ty == Type::UNKNOWN => as_text(self).to_sql(&Type::TEXT, out),
             Value::Integer(number) => integer_to_sql(*number, ty, out),
             Value::Real(number) if *ty == Type::FLOAT8 => number.to_sql(ty, out),
             Value::Text(text) if is_text(ty) => text.to_sql(ty, out),
@@ -28,7 +31,30 @@ impl ToSql for Value<'_> {
         true
     }
 
+    fn encode_format(&self, ty: &Type) -> Format {
+        if *ty == Type::UNKNOWN { Format::Text } else { Format::Binary }
+    }
+
     to_sql_checked!();
+}
+
+/// The value as the server reads it whatever its type will be.
+fn as_text<'v>(value: &Value<'v>) -> Cow<'v, str> {
+    match *value {
+        Value::Null => "".into(),
+        Value::Integer(number) => number.to_string().into(),
+        Value::Real(number) => number.to_string().into(),
+        Value::Text(text) => text.into(),
+        Value::Blob(bytes) | Value::Path(bytes) => {
+            let mut text = String::with_capacity(2 + 2 * bytes.len());
+            text.push_str("\\x");
+            for byte in bytes {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{byte:02x}");
+            }
+            text.into()
+        }
+    }
 }
 
 fn integer_to_sql(number: i64, ty: &Type, out: &mut BytesMut) -> Result<IsNull, BoxedError> {

@@ -4,24 +4,48 @@ use std::sync::{Arc, PoisonError};
 
 use super::{Opened, PostgresStore};
 use crate::postgres::identifier::literal;
-use crate::postgres::wake::{Hearing, Listener, Silence, name_sleeper, notify};
+use crate::postgres::link::Link;
+use crate::postgres::wake::{Hearing, Listener, Silence, Way, name_sleeper, notify, store_id};
 use crate::{Exchange, ExchangeResult, NewWorker, Notice, Result, Wake};
 use sys::bell;
 
 impl PostgresStore {
     /// A worker for certain jobs polls: it lives as long as they do, and others are named for them.
     pub(super) fn listen_for(&self, worker: &NewWorker) -> Result<Box<dyn Wake>> {
-        let listener = if worker.served.takes_new_jobs() {
-            let address = self.lock().link.address().clone();
-            Listener::open(&address, &worker.id)?
-        } else {
-            None
-        };
-        let Some(listener) = listener else {
+        let way = if worker.served.takes_new_jobs() { self.way_to_listen()? } else { None };
+        let Some(way) = way else {
             return Ok(Box::new(Silence::new()?));
         };
+        let listener = Listener::open(way, &worker.id)?;
         *self.hearing.lock().unwrap_or_else(PoisonError::into_inner) = Some(listener.hearing());
         Ok(Box::new(listener))
+    }
+
+    /// `None` behind a pooler, through which nothing is heard, unless the address names another way.
+    fn way_to_listen(&self) -> Result<Option<Way>> {
+        let mut opened = self.lock();
+        // The session knows whether there is a pooler.
+        opened.link.session()?;
+        let address = opened.link.address().clone();
+        let schema = address.schema.clone();
+        match address.listen {
+            Some(direct) => {
+                let store_id = opened.link.session()?.batch(&store_id(&schema))?;
+                Ok(Some(Way { address: *direct, schema, store_id }))
+            }
+            None if opened.link.is_pooled() => Ok(None),
+            None => Ok(Some(Way { address, schema, store_id: None })),
+        }
+    }
+
+    /// A pooler may be noticed after the worker began to listen through it.
+    pub(super) fn notice_pooler(&self, link: &Link) {
+        if link.is_pooled()
+            && link.address().listen.is_none()
+            && let Some(hearing) = self.hearing()
+        {
+            hearing.set_deaf();
+        }
     }
 
     pub(super) fn hearing(&self) -> Option<Arc<Hearing>> {
@@ -44,7 +68,7 @@ impl PostgresStore {
     pub(super) fn send_notice(&self, notice: Notice<'_>) -> Result<()> {
         let mut opened = self.lock();
         let sql = notify(&opened.link.address().schema, notice);
-        opened.link.session()?.batch(&sql)?;
+        opened.link.session()?.transact(&sql)?;
         Ok(())
     }
 
@@ -75,7 +99,7 @@ impl PostgresStore {
             return Ok(first);
         }
         // Claims that the first turn brought must not get lost: a failure is left to the next turn.
-        let marked = self.lock().link.session().and_then(|session| Ok(session.batch(&mark)?));
+        let marked = self.lock().link.session().and_then(|session| Ok(session.transact(&mark)?));
         if marked.is_err() {
             return Ok(first);
         }

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use rustix::event::epoll;
 use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::sender::Heard;
 use super::{Hearing, event, name_sleeper};
-use crate::postgres::address::Pooler;
 use crate::postgres::connect::Connection;
-use crate::postgres::session::quoted;
+use crate::postgres::session::{last_value, quoted};
 use crate::postgres::{Address, ConnectOptions, Connected, Target, connect};
 use crate::{OrderHints, Result, StoreError, Wake};
 use domain::values::name::WorkerId;
@@ -34,9 +34,22 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 /// A hint to look that is not passed on.
 const LOOK: u8 = 1;
 
+/// How a worker reaches the server to listen.
+pub(crate) struct Way {
+    pub(crate) address: Address,
+    /// That of the queue, which is also the name of the channel.
+    pub(crate) schema: String,
+    /// Of the queue, if the address is another than that of the store: it may lead elsewhere.
+    pub(crate) store_id: Option<String>,
+}
+
+/// Asks for the id of the queue in a schema.
+pub(crate) fn store_id(schema: &str) -> String {
+    format!("select store_id from {}.meta", quoted(schema))
+}
+
 pub(crate) struct Listener {
-    address: Address,
-    schema: String,
+    way: Way,
     hearing: Arc<Hearing>,
     state: Mutex<State>,
     orders: OwnedFd,
@@ -62,21 +75,27 @@ struct Ear {
     descriptor: OwnedFd,
 }
 
+/// Why a worker does not hear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Deafness {
+    NoSession,
+    /// The session is with another queue, or with none.
+    OtherQueue,
+}
+
+impl Deafness {
+    fn of(error: &tokio_postgres::Error) -> Self {
+        if error.code() == Some(&SqlState::UNDEFINED_TABLE) { Self::OtherQueue } else { Self::NoSession }
+    }
+}
+
 impl Listener {
-    /// `None` if the address leads to a pooler, through which nothing is heard. A session that cannot be opened now is
-    /// opened later.
-    pub(crate) fn open(address: &Address, worker: &WorkerId) -> Result<Option<Self>> {
-        let direct = match (&address.listen, address.pooler) {
-            (Some(direct), _) => &**direct,
-            (None, Pooler::None) => address,
-            (None, Pooler::Transaction) => return Ok(None),
-        };
+    /// A session that cannot be opened now is opened later.
+    pub(crate) fn open(mut way: Way, worker: &WorkerId) -> Result<Self> {
         let system = |error: rustix::io::Errno| StoreError::unavailable(error.into());
-        let mut direct = direct.clone();
-        direct.connect_timeout = direct.connect_timeout.min(OPEN_TIMEOUT);
+        way.address.connect_timeout = way.address.connect_timeout.min(OPEN_TIMEOUT);
         let listener = Self {
-            address: direct,
-            schema: address.schema.clone(),
+            way,
             hearing: Arc::new(Hearing::new(worker.clone())),
             state: Mutex::default(),
             orders: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?,
@@ -84,8 +103,13 @@ impl Listener {
             retry: BootTimer::new().map_err(StoreError::unavailable)?,
         };
         listener.watch(listener.retry.as_fd());
-        listener.reopen(&mut listener.lock());
-        Ok(Some(listener))
+        if listener.reopen(&mut listener.lock()) == Err(Deafness::OtherQueue) {
+            return Err(StoreError::Obstacle {
+                problem: "the address behind `listen` does not lead to the queue of this store".to_owned(),
+                advice: "name the server and the database of the queue in it, past the pooler",
+            });
+        }
+        Ok(listener)
     }
 
     pub(crate) fn hearing(&self) -> Arc<Hearing> {
@@ -102,21 +126,23 @@ impl Listener {
     }
 
     /// Listens again. The worker has to look for what it has not heard.
-    fn reopen(&self, state: &mut State) {
-        if let Ok(ear) = Ear::open(&self.address, &self.schema, &mut state.payloads) {
+    fn reopen(&self, state: &mut State) -> Result<(), Deafness> {
+        state.hints.has_orders = true;
+        self.note_work(state, LOOK);
+        let opened = Ear::open(&self.way, &mut state.payloads).map(|ear| {
             self.watch(ear.descriptor.as_fd());
             state.ear = Some(ear);
             state.failures = 0;
             self.sleep_until(Duration::MAX);
             self.hearing.note_mark(false);
             self.hearing.set_lives(true);
-        } else {
+        });
+        if opened.is_err() {
             state.failures = state.failures.saturating_add(1);
             let pause = FIRST_RETRY.saturating_mul(1 << state.failures.min(7)).min(LAST_RETRY);
             self.sleep_until(clock::since_boot_with_sleep() + pause.mul_f64(0.5 + fastrand::f64() / 2.0));
         }
-        state.hints.has_orders = true;
-        self.note_work(state, LOOK);
+        opened
     }
 
     fn sleep_until(&self, at: Duration) {
@@ -127,7 +153,9 @@ impl Listener {
     /// Reads what has arrived.
     fn read(&self, state: &mut State) {
         let Some(ear) = &mut state.ear else {
-            return self.reopen(state);
+            // It tries again later.
+            let _ = self.reopen(state);
+            return;
         };
         self.sleep_until(Duration::MAX);
         if !ear.read(&mut state.payloads) {
@@ -166,8 +194,8 @@ impl Listener {
             // This session has no settings of its own.
             let sql = format!(
                 "set local search_path = {}, pg_temp; {}",
-                quoted(&self.schema),
-                name_sleeper(&self.schema, hops, Some(&self.hearing.worker)),
+                quoted(&self.way.schema),
+                name_sleeper(&self.way.schema, hops, Some(&self.hearing.worker)),
             );
             ear.send(&sql, &mut state.payloads);
         }
@@ -218,27 +246,31 @@ impl fmt::Debug for Listener {
 }
 
 impl Ear {
-    fn open(address: &Address, channel: &str, payloads: &mut VecDeque<String>) -> Result<Self, ()> {
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build().map_err(drop)?;
+    fn open(way: &Way, payloads: &mut VecDeque<String>) -> Result<Self, Deafness> {
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|_| Deafness::NoSession)?;
         let options = ConnectOptions { target: Target::Primary, session_settings: String::new() };
         let opening = async {
             let Connected { client, mut connection, descriptor, .. } =
-                connect(address, &options).await.map_err(drop)?;
-            {
-                let listen = format!("listen {}", quoted(channel));
-                let mut listening = pin!(client.batch_execute(&listen));
+                connect(&way.address, &options).await.map_err(|_| Deafness::NoSession)?;
+            let listen = format!("listen {}; {}", quoted(&way.schema), store_id(&way.schema));
+            let answer = {
+                let mut listening = pin!(client.simple_query(&listen));
                 poll_fn(|context| {
                     if !carry(&mut connection, context, payloads) {
-                        return Poll::Ready(Err(()));
+                        return Poll::Ready(Err(Deafness::NoSession));
                     }
-                    listening.as_mut().poll(context).map_err(drop)
+                    listening.as_mut().poll(context).map_err(|error| Deafness::of(&error))
                 })
-                .await?;
+                .await?
+            };
+            if way.store_id.is_some() && way.store_id != last_value(&answer) {
+                return Err(Deafness::OtherQueue);
             }
             Ok((client, connection, descriptor))
         };
         let opened = runtime.block_on(async { tokio::time::timeout(OPEN_TIMEOUT, opening).await });
-        let (client, connection, descriptor) = opened.map_err(drop)??;
+        let (client, connection, descriptor) = opened.map_err(|_| Deafness::NoSession)??;
         Ok(Self { runtime, client, connection, descriptor })
     }
 
