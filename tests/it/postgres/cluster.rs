@@ -94,6 +94,13 @@ impl Cluster {
         self.program("pg_ctl", &["-D", &self.data(), "-w", "-l", &log, "start"]);
     }
 
+    /// Starts a server that was killed, as soon as its other processes have ended.
+    pub(crate) fn launch_again(&self) {
+        let log = self.path().join("log").display().to_string();
+        let start = || self.command("pg_ctl").args(["-D", &self.data(), "-w", "-l", &log, "start"]).output();
+        eventually("the server starts", || start().is_ok_and(|output| output.status.success()).then_some(()));
+    }
+
     pub(crate) fn stop(&self) -> Output {
         self.command("pg_ctl")
             .args(["-D", &self.data(), "-m", "immediate", "-w", "stop"])
@@ -106,16 +113,12 @@ impl Cluster {
         assert!(self.stop().status.success(), "the server ends");
     }
 
-    /// Kills the server's first process, and waits until the others have noticed and ended.
+    /// Kills the server's first process. The others end when they notice.
     pub(crate) fn kill(&self) {
         let file = fs::read_to_string(self.path().join("data/postmaster.pid")).expect("the server runs");
         let pid =
             file.lines().next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw).expect("a pid");
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("its children");
         kill_process(pid, Signal::KILL).expect("it is killed");
-        for child in children.split_whitespace() {
-            eventually("a process of the server has ended", || has_ended(child).then_some(()));
-        }
     }
 
     pub(crate) fn reload(&self) {
@@ -180,12 +183,6 @@ impl Cluster {
         }
         command
     }
-}
-
-/// Whether a process is gone, or waits for its parent to notice.
-fn has_ended(pid: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with('Z'))
 }
 
 /// The first value that there is, within a bound.

@@ -37,7 +37,7 @@ fn a_worker_survives_crashes_of_the_server_and_keeps_the_outcomes() {
         machine.run(["enqueue", "-q", "--id", "refused", "--", "true"]).fails(5).says("PostgreSQL server");
         machine.run(["status"]).fails(5);
         machine.go();
-        cluster.launch();
+        cluster.launch_again();
         let back = Instant::now();
         machine.run(["wait", "-q", &held, &before]).ok();
         assert!(back.elapsed() < COMES_BACK_WITHIN, "{:?}", back.elapsed());

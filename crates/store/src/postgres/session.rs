@@ -56,6 +56,8 @@ pub(super) struct Session {
     statements: RefCell<HashMap<String, Prepared>>,
     /// See [`Self::is_pooled`].
     is_pooled: Cell<bool>,
+    /// Whether transactions only read unless they say otherwise, as far as it is known.
+    is_read_only: Cell<bool>,
     durability: Cell<Durability>,
     health: Cell<Health>,
     deadline: Cell<Duration>,
@@ -101,6 +103,7 @@ impl Session {
             schema: address.schema.clone(),
             statements: RefCell::default(),
             is_pooled: Cell::new(is_pooled),
+            is_read_only: Cell::new(false),
             durability: Cell::new(Durability::Normal),
             health: Cell::new(Health::Fit),
             deadline: Cell::new(DEADLINE),

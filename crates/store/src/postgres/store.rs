@@ -62,9 +62,16 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Opens a queue that exists. A schema without one is [`StoreError::NotAStore`].
+    /// Opens a queue that exists. A schema without one is [`StoreError::NotAStore`]. A standby is used if there is no
+    /// primary: it can be read, and refuses writes.
     pub fn open_existing(address: &Address, clock: Option<Arc<dyn Clock>>) -> Result<Self> {
-        let store = Self::with_link(Link::open(address, Target::Primary, Permission::Nothing)?, clock);
+        let link = match Link::open(address, Target::Primary, Permission::Nothing) {
+            Err(StoreError::Unreachable(error)) if error.is_standby() => {
+                Link::open(address, Target::Any, Permission::Nothing)?
+            }
+            link => link?,
+        };
+        let store = Self::with_link(link, clock);
         store.adopt_settings()?;
         Ok(store)
     }

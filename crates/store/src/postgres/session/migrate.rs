@@ -65,7 +65,10 @@ impl Session {
             Found::Queue { version, .. } => version < SCHEMA_VERSION && permission == Permission::Migrate,
         };
         if !may_change {
-            return check(found, &self.schema);
+            check(found, &self.schema)?;
+            // It could not be created either: the caller is going to write.
+            let needs_writes = permission != Permission::Nothing && self.is_read_only.get();
+            return if needs_writes { Err(StoreError::NotPrimary) } else { Ok(()) };
         }
         self.set_deadline(MIGRATION_DEADLINE);
         let migrated = self.migrate(permission);
@@ -78,12 +81,14 @@ impl Session {
 
     pub(in crate::postgres) fn found(&self) -> Result<Found> {
         let meta = format!(
-            "select version || ' ' || gate || ' ' || current_setting('search_path') from {}.meta",
+            "select concat_ws(' ', version, gate, current_setting('transaction_read_only'), current_setting('search_path'))
+             from {}.meta",
             quoted(&self.schema)
         );
         match self.batch(&meta) {
             Ok(Some(row)) => {
-                let (found, search_path) = parse(&row)?;
+                let (found, is_read_only, search_path) = parse(&row)?;
+                self.is_read_only.set(is_read_only);
                 self.expect_settings(search_path);
                 Ok(found)
             }
@@ -167,12 +172,18 @@ fn check(found: Found, schema: &str) -> Result<()> {
     }
 }
 
-/// What the schema says, and the search path of the session.
-fn parse(row: &str) -> Result<(Found, &str)> {
-    let mut words = row.splitn(3, ' ');
-    let mut number = || words.next()?.parse().ok();
-    let found = number().zip(number()).map(|(version, gate)| Found::Queue { version, gate });
-    found.zip(words.next()).ok_or_else(|| StoreError::Malformed { what: "meta", detail: row.to_owned() })
+/// What the schema says, whether the session only reads, and its search path.
+fn parse(row: &str) -> Result<(Found, bool, &str)> {
+    let words: Vec<&str> = row.splitn(4, ' ').collect();
+    let parsed = match words[..] {
+        [version, gate, is_read_only, search_path] => version
+            .parse()
+            .ok()
+            .zip(gate.parse().ok())
+            .map(|(version, gate)| (Found::Queue { version, gate }, is_read_only == "on", search_path)),
+        _ => None,
+    };
+    parsed.ok_or_else(|| StoreError::Malformed { what: "meta", detail: row.to_owned() })
 }
 
 /// Without its schema a table is missing, too.
