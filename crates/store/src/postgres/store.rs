@@ -176,13 +176,28 @@ impl PostgresStore {
         }
     }
 
-    fn take_turn(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
+    fn one_turn(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
         loop {
             // A store with a registered worker does not move, so the mark need not be read.
             let exchanged = self.shared().transact_anyway("exchange", |tx| exchange::exchange(tx, exchange));
             if let Some(exchanged) = exchanged? {
                 return Ok(exchanged);
             }
+        }
+    }
+
+    fn write_alone(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects> {
+        let mut opened = self.lock();
+        let mut tries = 1;
+        loop {
+            match self.commit(&mut opened, verb, work)? {
+                Try::Done(effects) => return Ok(effects),
+                Try::Refused => return Ok(Effects::default()),
+                Try::Conflict(Some(error)) if tries == MAX_TRIES => return Err(error),
+                Try::Conflict(None) if tries == MAX_TRIES => return Ok(Effects::default()),
+                Try::Conflict(_) => pause(GATE_PAUSE),
+            }
+            tries += 1;
         }
     }
 
@@ -276,21 +291,9 @@ impl Store for PostgresStore {
     }
 
     fn write(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects> {
-        let mut opened = self.lock();
-        let mut tries = 1;
-        loop {
-            match self.commit(&mut opened, verb, work)? {
-                Try::Done(effects) => {
-                    self.wake_worker(&mut opened, effects.wakes_workers);
-                    return Ok(effects);
-                }
-                Try::Refused => return Ok(Effects::default()),
-                Try::Conflict(Some(error)) if tries == MAX_TRIES => return Err(error),
-                Try::Conflict(None) if tries == MAX_TRIES => return Ok(Effects::default()),
-                Try::Conflict(_) => pause(GATE_PAUSE),
-            }
-            tries += 1;
-        }
+        let effects = self.write_alone(verb, work)?;
+        self.wake_worker(effects.wakes_workers);
+        Ok(effects)
     }
 
     /// A commit is visible only when it is safe, unless the server is set up otherwise.
@@ -303,7 +306,7 @@ impl Store for PostgresStore {
     }
 
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
-        let exchanged = self.take_turn(exchange)?;
+        let exchanged = self.one_turn(exchange)?;
         self.prepare_sleep(exchange, exchanged)
     }
 

@@ -91,6 +91,19 @@ fn a_worker_that_found_nothing_is_named_once_for_new_work() {
 }
 
 #[test]
+fn a_worker_whose_row_is_locked_is_named_all_the_same() {
+    let schema = Schema::new();
+    let (caller, sleeper) = (fixture(&schema), Sleeper::all(&schema, "w-1"));
+    let (session, other) = (schema.session(), schema.session());
+    assert!(sleeper.claim().is_empty() && marked(&session) == ["w-1"]);
+    other.run("begin; select 1 from workers for update");
+    caller.enqueue("a");
+    assert_eq!(sleeper.hears_work(), sys::bell::MAX_HOPS);
+    other.run("rollback");
+    assert_eq!(sleeper.claim(), ["a"]);
+}
+
+#[test]
 fn a_worker_is_named_only_for_queues_that_it_serves() {
     let schema = Schema::new();
     let caller = fixture(&schema);

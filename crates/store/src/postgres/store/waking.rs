@@ -52,10 +52,11 @@ impl PostgresStore {
         self.hearing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Names a worker that sleeps, if a commit has made jobs ready.
-    pub(super) fn wake_worker(&self, opened: &mut Opened, wakes: bool) {
+    /// Names a worker that sleeps, if a commit has made jobs ready. To be called after every commit.
+    pub(super) fn wake_worker(&self, wakes: bool) {
+        let mut opened = self.lock();
         if opened.sender.is_due(wakes) {
-            self.name_sleeper(opened);
+            self.name_sleeper(&opened);
         }
     }
 
@@ -91,11 +92,10 @@ impl PostgresStore {
         };
         let mark = mark(exchange.worker.as_str(), listens);
         if !listens {
-            let mut opened = self.lock();
-            opened.link.tell(&mark);
+            self.lock().link.tell(&mark);
             hearing.note_mark(false);
             // Another worker has to be awake when the next job is due.
-            self.wake_worker(&mut opened, first.next_due.is_some());
+            self.wake_worker(first.next_due.is_some());
             return Ok(first);
         }
         // Claims that the first turn brought must not get lost: a failure is left to the next turn.
@@ -104,7 +104,7 @@ impl PostgresStore {
             return Ok(first);
         }
         hearing.note_mark(true);
-        match self.take_turn(&rest_of(exchange, &first)) {
+        match self.one_turn(&rest_of(exchange, &first)) {
             Ok(second) => Ok(joined(first, second)),
             Err(error) if first.claimed.is_empty() && first.settled.is_empty() && first.stale.is_empty() => {
                 Err(error)

@@ -43,21 +43,26 @@ impl Sender {
 pub(crate) fn name_sleeper(schema: &str, hops: u8, except: Option<&WorkerId>) -> String {
     let except = literal(except.map_or("", WorkerId::as_str));
     // The notice of a job that is due later wakes one worker, which then knows when to look.
+    let sleeper = format!(
+        "w.listens = 1 and w.state = 'running' and w.id <> {except}
+         and (w.queues is null
+              or exists (select 1 from queues q
+                         where q.name in (select jsonb_array_elements_text(cast(w.queues as jsonb)))
+                               and exists (select 1 from ready r where r.queue_id = q.id))
+              or exists (select 1 from waiting
+                         where due_at < extract(epoch from clock_timestamp()) * 1000 + 60000))"
+    );
+    // A transaction of the worker itself may hold its row, such as a heartbeat, which does not look for jobs. If no other
+    // worker sleeps, it is named all the same, and keeps its mark.
     format!(
         "{UNSAFE};
          with named as (
            update workers set listens = 0 where seq = (
-             select w.seq from workers w
-             where w.listens = 1 and w.state = 'running' and w.id <> {except}
-                   and (w.queues is null
-                        or exists (select 1 from queues q
-                                   where q.name in (select jsonb_array_elements_text(cast(w.queues as jsonb)))
-                                         and exists (select 1 from ready r where r.queue_id = q.id))
-                        or exists (select 1 from waiting
-                                   where due_at < extract(epoch from clock_timestamp()) * 1000 + 60000))
-             order by w.seq desc limit 1 for update skip locked)
-           returning id)
-         select pg_notify({channel}, 'w:{hops}:' || id) from named",
+             select w.seq from workers w where {sleeper} order by w.seq desc limit 1 for update skip locked)
+           returning id),
+         busy as (
+           select w.id from workers w where {sleeper} and not exists (select 1 from named) order by w.seq desc limit 1)
+         select pg_notify({channel}, 'w:{hops}:' || id) from (select id from named union all select id from busy) found",
         channel = literal(schema),
     )
 }
