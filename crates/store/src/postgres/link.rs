@@ -72,7 +72,7 @@ impl Link {
         Ok(session)
     }
 
-    /// Sends statements that nobody waits for, unless the session is lost.
+    /// Sends statements without waiting for the answer, unless the session is lost.
     pub(super) fn tell(&self, sql: &str) {
         if let Some(session) = self.session.as_ref().filter(|session| !session.is_broken()) {
             session.tell(sql);

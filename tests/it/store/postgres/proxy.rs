@@ -73,7 +73,7 @@ fn carry(client: &TcpStream, socket: &PathBuf, fault: &Arc<AtomicU8>) {
     };
     thread::scope(|scope| {
         scope.spawn(|| {
-            let (mut from, mut to, mut bytes) = (client, &server, [0; 65_536]);
+            let (mut from, mut to, mut bytes) = (client, &server, vec![0; 65_536]);
             while let Ok(read @ 1..) = from.read(&mut bytes) {
                 let has_commit = bytes[..read].windows(7).any(|window| window == b"commit\0");
                 if is(fault, Fault::Refuse) || is(fault, Fault::CutBeforeCommit) && has_commit {
@@ -91,7 +91,7 @@ fn carry(client: &TcpStream, socket: &PathBuf, fault: &Arc<AtomicU8>) {
             }
             close(client, &server);
         });
-        let (mut from, mut to, mut bytes) = (&server, client, [0; 65_536]);
+        let (mut from, mut to, mut bytes) = (&server, client, vec![0; 65_536]);
         while let Ok(read @ 1..) = from.read(&mut bytes) {
             if *ends.lock().expect("no panic") || is(fault, Fault::Refuse) {
                 break;
