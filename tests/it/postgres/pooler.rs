@@ -185,11 +185,18 @@ fn a_worker_behind_a_pooler_listens_on_the_way_that_the_address_names() {
     machine.run(["wait", "-q", "a"]).ok();
     assert!(began.elapsed() < Duration::from_secs(8), "it heard of the job: {:?}", began.elapsed());
 
-    let elsewhere = escaped(&direct.replace("/jobs", "/other"));
-    let home = Home::new();
-    let url = pooler.url(&format!("pooler=transaction&listen={elsewhere}"));
-    let refused = home.call(["worker", "run", "-q"]).env("QUEUECTL_STORE", &url).run();
-    refused.fails(1).says("`listen` does not lead to the queue").says("past the pooler");
+    for (listen, problem, hint) in [
+        (direct.replace("/jobs", "/other"), "`listen` does not lead to the queue", "past the pooler"),
+        (
+            "postgres:///jobs?host=/nowhere".to_owned(),
+            "there is no such socket",
+            "check that the server runs",
+        ),
+    ] {
+        let url = pooler.url(&format!("pooler=transaction&listen={listen}"));
+        let refused = Home::new().call(["worker", "run", "-q"]).env("QUEUECTL_STORE", &url).run();
+        refused.fails(1).says(problem).says(hint);
+    }
 }
 
 #[test]

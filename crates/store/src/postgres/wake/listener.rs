@@ -21,7 +21,7 @@ use super::sender::Heard;
 use super::{Hearing, event, name_sleeper};
 use crate::postgres::connect::Connection;
 use crate::postgres::session::{last_value, quoted};
-use crate::postgres::{Address, ConnectOptions, Connected, Target, connect};
+use crate::postgres::{Address, ConnectError, ConnectOptions, Connected, Target, connect};
 use crate::{OrderHints, Result, StoreError, Wake};
 use domain::values::name::WorkerId;
 use sys::boot_timer::BootTimer;
@@ -76,8 +76,9 @@ struct Ear {
 }
 
 /// Why a worker does not hear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Deafness {
+    Unreachable(Box<ConnectError>),
     NoSession,
     /// The session is with another queue, or with none.
     OtherQueue,
@@ -90,7 +91,7 @@ impl Deafness {
 }
 
 impl Listener {
-    /// A session that cannot be opened now is opened later.
+    /// A session that cannot be opened now is opened later, unless it has an address of its own, which may be wrong.
     pub(crate) fn open(mut way: Way, worker: &WorkerId) -> Result<Self> {
         let system = |error: rustix::io::Errno| StoreError::unavailable(error.into());
         way.address.connect_timeout = way.address.connect_timeout.min(OPEN_TIMEOUT);
@@ -103,13 +104,17 @@ impl Listener {
             retry: BootTimer::new().map_err(StoreError::unavailable)?,
         };
         listener.watch(listener.retry.as_fd());
-        if listener.reopen(&mut listener.lock()) == Err(Deafness::OtherQueue) {
-            return Err(StoreError::Obstacle {
+        let opened = listener.reopen(&mut listener.lock());
+        match opened {
+            Err(Deafness::Unreachable(error)) if listener.way.store_id.is_some() => {
+                Err(StoreError::Unreachable(error))
+            }
+            Err(Deafness::OtherQueue) => Err(StoreError::Obstacle {
                 problem: "the address behind `listen` does not lead to the queue of this store".to_owned(),
                 advice: "name the server and the database of the queue in it, past the pooler",
-            });
+            }),
+            Ok(()) | Err(Deafness::Unreachable(_) | Deafness::NoSession) => Ok(listener),
         }
-        Ok(listener)
     }
 
     pub(crate) fn hearing(&self) -> Arc<Hearing> {
@@ -251,8 +256,9 @@ impl Ear {
         let runtime = runtime.map_err(|_| Deafness::NoSession)?;
         let options = ConnectOptions { target: Target::Primary, session_settings: String::new() };
         let opening = async {
-            let Connected { client, mut connection, descriptor, .. } =
-                connect(&way.address, &options).await.map_err(|_| Deafness::NoSession)?;
+            let Connected { client, mut connection, descriptor, .. } = connect(&way.address, &options)
+                .await
+                .map_err(|error| Deafness::Unreachable(Box::new(error)))?;
             let listen = format!("listen {}; {}", quoted(&way.schema), store_id(&way.schema));
             let answer = {
                 let mut listening = pin!(client.simple_query(&listen));
