@@ -134,8 +134,8 @@ impl Problem {
     pub(super) fn unheard_worker(worker: &dyn Display, host: &str, silent_for: Duration) -> Self {
         let silent_for = format_seconds(silent_for);
         let message = format!(
-            "worker {worker} on host {host} has not been heard of for {silent_for}; its jobs run elsewhere when it has been \
-             silent for a whole lease, at once after `queuectl worker forget {worker}`"
+            "worker {worker} on host {host} has not been heard of for {silent_for}; after a whole lease the other workers \
+             run its jobs"
         );
         Self::new("silent_worker", message)
     }
@@ -321,8 +321,7 @@ mod tests {
             (
                 Problem::unheard_worker(&"w1", "box", Duration::from_secs(40)),
                 "silent_worker",
-                "worker w1 on host box has not been heard of for 40s; its jobs run elsewhere when it has been silent for a \
-                 whole lease, at once after `queuectl worker forget w1`",
+                "worker w1 on host box has not been heard of for 40s; after a whole lease the other workers run its jobs",
             ),
             (
                 Problem::hindered_worker(&"w1", "Too many open files"),
