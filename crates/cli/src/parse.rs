@@ -264,7 +264,7 @@ mod tests {
     }
 
     /// Each short flag, and the long ones that it stands for.
-    const SHORT: [(char, &[&str]); 15] = [
+    const SHORT: [(char, &[&str]); 16] = [
         ('a', &["depends-on"]),
         ('c', &["command", "count"]),
         ('d', &["delay"]),
@@ -272,6 +272,7 @@ mod tests {
         ('h', &["help"]),
         ('j', &["concurrency"]),
         ('n', &["limit", "count", "tail"]),
+        ('o', &["output"]),
         ('p', &["priority"]),
         ('q', &["quiet"]),
         ('Q', &["queue", "set-queue"]),

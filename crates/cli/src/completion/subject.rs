@@ -80,7 +80,7 @@ pub(crate) fn subject(verb: &str, argument: &Arg) -> Subject {
         "STATE" => Subject::Words(phases()),
         "SIGNAL" => words(USUAL),
         "PART" => words(Part::ALL.map(Part::name)),
-        "FILE" | "PATH" => Subject::Shell(ShellWord::File),
+        "FILE" | "PATH" | "FROM" | "TO" => Subject::Shell(ShellWord::File),
         "DIR" => Subject::Shell(ShellWord::Folder),
         "COMMAND" => Subject::Shell(ShellWord::Command),
         "VERB" => Subject::Verb,

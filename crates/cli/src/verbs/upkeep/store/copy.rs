@@ -36,7 +36,7 @@ pub(super) struct Args {
     #[arg(value_name = "TO", value_hint = clap::ValueHint::AnyPath)]
     to: OsString,
     /// Stop the workers of the old store first, after they finish their running jobs
-    #[arg(short, long)]
+    #[arg(long)]
     wait: bool,
 }
 
