@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::failure::{Exit, Failure, how_to_follow};
 use super::render::table::Table;
-use super::render::text::printable;
+use super::render::text::{printable, wrap_after_label};
 use super::root::Global;
 use domain::values::clock::{Clock, TimeFormat};
 use domain::values::timestamp::Timestamp;
@@ -221,7 +221,7 @@ impl Context {
     /// Tells a person on the terminal something that a program does not need to know.
     pub(super) fn note(&self, note: &str) -> Result<(), Failure> {
         if self.shows_progress() && !self.json {
-            self.write_dimmed(note)?;
+            self.write_dimmed("", note)?;
         }
         Ok(())
     }
@@ -238,16 +238,17 @@ impl Context {
     /// Prints a hint on standard error.
     pub(super) fn hint(&self, hint: &str) -> Result<(), Failure> {
         if !self.quiet {
-            self.write_dimmed(&format!("hint: {hint}"))?;
+            self.write_dimmed("hint: ", hint)?;
         }
         Ok(())
     }
 
     /// In one write, so that the output of other processes does not get into the line.
-    fn write_dimmed(&self, line: &str) -> io::Result<()> {
+    fn write_dimmed(&self, label: &str, message: &str) -> io::Result<()> {
         let is_plain = color_of(self.color, &io::stderr()) == anstream::ColorChoice::Never;
         let style = if is_plain { anstyle::Style::new() } else { anstyle::Style::new().dimmed() };
-        self.notes().write_all(format!("{style}{line}{style:#}\n").as_bytes())
+        let message = wrap_after_label(message, label.len(), width_of_notes());
+        self.notes().write_all(format!("{style}{label}{message}{style:#}\n").as_bytes())
     }
 }
 
@@ -285,6 +286,11 @@ pub(super) fn size_of_terminal(terminal: impl AsFd) -> Size {
 
 pub(super) fn results(color: ColorChoice) -> impl Write {
     AutoStream::new(io::stdout(), color_of(color, &io::stdout()))
+}
+
+/// Columns of the terminal that shows errors and hints; unlimited where standard error is not a terminal.
+pub(super) fn width_of_notes() -> usize {
+    if io::stderr().is_terminal() { size_of_terminal(io::stderr()).columns } else { usize::MAX }
 }
 
 pub(super) fn notes(color: ColorChoice) -> impl Write {

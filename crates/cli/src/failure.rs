@@ -7,15 +7,16 @@ use sys::program::ExitCode;
 use clap::ColorChoice;
 use serde::Serialize;
 
-use super::context::{notes, write_json_line};
-use super::render::text::{jobs, printable};
+use super::context::{notes, width_of_notes, write_json_line};
+use super::render::text::{jobs, printable, wrap_after_label};
 use domain::hook::{HookError, HookEvent};
+use domain::job::handle::JobHandle;
 use domain::job::life::StateName;
 use domain::job::template::TemplateError;
 use domain::schedule::ScheduleError;
 use domain::settings::{SettingError, SettingKey};
 use domain::text::shell::quote_words;
-use domain::values::name::{JobId, QueueName};
+use domain::values::name::{BatchName, JobId, QueueName};
 use engine::EngineError;
 use ops::OpError;
 use ops::config::how_to_repair;
@@ -189,7 +190,8 @@ fn judge(error: &OpError) -> Judgement {
         OpError::Unacknowledged { ids, witness, .. } => {
             with_hint(Exit::Unknown, retry_hint(ids, witness.as_ref()))
         }
-        OpError::TimedOut { .. } | OpError::BatchTimedOut { .. } => (Exit::TimedOut, None),
+        OpError::TimedOut { unfinished, .. } => (Exit::TimedOut, unfinished.first().map(how_to_watch)),
+        OpError::BatchTimedOut { name, .. } => with_hint(Exit::TimedOut, progress_of(name)),
         OpError::UnsuccessfulBatch { name, .. } => with_hint(
             Exit::Failed,
             format!("`queuectl list --batch {name} --state dead,cancelled` shows them"),
@@ -207,14 +209,14 @@ fn judge(error: &OpError) -> Judgement {
         OpError::DamagedOutput { .. } | OpError::DamagedLog { .. } => (Exit::Corrupt, None),
         OpError::NoQueueOnServer { .. } => with_hint(Exit::NotFound, CREATE_ON_SERVER),
         OpError::NoQueue { missing, home } => with_hint(Exit::NotFound, how_to_create(missing, home)),
-        OpError::NoSuchJob(_) => with_hint(Exit::NotFound, HOW_TO_LIST_JOBS),
+        OpError::NoSuchJob(_) | OpError::Refused(EnqueueRefusal::UnknownDependency(_)) => {
+            with_hint(Exit::NotFound, HOW_TO_LIST_JOBS)
+        }
         OpError::NoSuch { what, nearest, .. } => {
             with_hint(Exit::NotFound, did_you_mean(nearest.as_deref(), how_to_list(*what)))
         }
         OpError::NoSuchAttempt { known, .. } => with_hint(Exit::NotFound, attempts(known)),
-        OpError::Refused(EnqueueRefusal::UnknownDependency(_))
-        | OpError::Removed(_)
-        | OpError::OutputElsewhere { .. } => (Exit::NotFound, None),
+        OpError::Removed(_) | OpError::OutputElsewhere { .. } => (Exit::NotFound, None),
         OpError::IncompleteLine(_) => with_hint(Exit::Usage, HOW_TO_WRITE_LINES),
         OpError::OutputMissing { .. } => with_hint(Exit::NotFound, HOW_LONG_OUTPUT_IS_KEPT),
         OpError::Refused(EnqueueRefusal::IdTaken(_)) => {
@@ -427,6 +429,27 @@ pub(super) fn how_to_follow(relocation: &Relocation) -> String {
     }
 }
 
+fn progress_of(batch: &BatchName) -> String {
+    format!("`queuectl batch show {batch}` shows its progress")
+}
+
+/// For a job that has not finished yet.
+fn how_to_watch((job, state): &(JobHandle, StateName)) -> String {
+    let job = &job.short();
+    match state {
+        StateName::Processing => format!("`queuectl logs -f {job}` shows its output"),
+        StateName::Pending
+        | StateName::Failed
+        | StateName::Completed
+        | StateName::Dead
+        | StateName::Cancelled => how_to_explain(job),
+    }
+}
+
+fn how_to_explain(job: &str) -> String {
+    format!("`queuectl explain {job}` shows what it waits for")
+}
+
 fn hint_for_conflict(id: &str, conflict: &Conflict) -> Option<String> {
     match conflict {
         Conflict::WaitedFor { .. } => {
@@ -441,13 +464,13 @@ fn hint_for_conflict(id: &str, conflict: &Conflict) -> Option<String> {
         Conflict::State(StateName::Processing) => {
             Some(format!("it is running; cancel it first: `queuectl cancel {id}`"))
         }
-        Conflict::State(
-            StateName::Pending
-            | StateName::Completed
-            | StateName::Failed
-            | StateName::Dead
-            | StateName::Cancelled,
-        )
+        Conflict::State(StateName::Pending) => {
+            Some(format!("it is already waiting to run; {}", how_to_explain(id)))
+        }
+        Conflict::State(StateName::Completed | StateName::Dead | StateName::Cancelled) => Some(format!(
+            "it has finished; `queuectl retry {id}` runs it again, `queuectl retry {id} --edit` with changes"
+        )),
+        Conflict::State(StateName::Failed)
         | Conflict::NotRunning(
             StateName::Processing | StateName::Completed | StateName::Dead | StateName::Cancelled,
         )
@@ -618,9 +641,12 @@ fn report_json(failure: &Failure) -> io::Result<()> {
 fn report_text(failure: &Failure, color: ColorChoice) -> io::Result<()> {
     let mut out = notes(color);
     let (red, dim) = (anstyle::AnsiColor::Red.on_default().bold(), anstyle::Style::new().dimmed());
-    writeln!(out, "{red}error:{red:#} {}", printable(&truncate(&failure.message)))?;
+    let after = |label: &str, text: &str| {
+        wrap_after_label(&printable(&truncate(text)), label.len(), width_of_notes())
+    };
+    writeln!(out, "{red}error:{red:#} {}", after("error: ", &failure.message))?;
     if let Some(hint) = &failure.hint {
-        writeln!(out, "{dim}hint: {}{dim:#}", printable(&truncate(hint)))?;
+        writeln!(out, "{dim}hint: {}{dim:#}", after("hint: ", hint))?;
     }
     Ok(())
 }

@@ -37,6 +37,9 @@ fn an_error_names_the_number_and_the_id() {
     let (home, ids) = without_ids();
     for (args, code, message) in [
         (&["retry", "1"][..], 4, format!("job `1` ({}) cannot be retried (it is pending)", ids[0])),
+        (&["retry", "1"], 4, "hint: it is already waiting to run; `queuectl explain 1` shows".to_owned()),
+        (&["cancel", "3"], 4, "hint: it has finished; `queuectl retry 3` runs it again".to_owned()),
+        (&["enqueue", "-a", "99", "true"], 3, "hint: `queuectl list` shows all jobs".to_owned()),
         (&["dlq", "show", "2"], 4, format!("job `2` ({}) is not dead (it is pending)", ids[1])),
         (&["dlq", "show", "2"], 4, "`queuectl show 2` shows it".to_owned()),
         (&["remove", "1"], 4, "`queuectl graph 1` shows them".to_owned()),
