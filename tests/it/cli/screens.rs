@@ -109,7 +109,55 @@ fn graph_shows_the_commands_of_the_jobs() {
     home.run(["enqueue", "-q", "--depends-on", "1", "-c", &["install"; 20].join(" ")]).ok();
     let lines = screen(&home, 80, &["graph", "1"]);
     assert_eq!(lines[..2], ["1  pending  make all", "needed by"]);
-    assert!(lines[2].starts_with("└── 2  pending  install ") && lines[2].ends_with('…'), "{lines:#?}");
+    assert!(lines[2].starts_with("└── 2  pending  install "), "{lines:#?}");
+    assert!(lines[2].contains('…') && lines[2].ends_with(" install"), "{lines:#?}");
     assert_eq!(lines[2].chars().count(), 80);
     home.run(["graph", "1"]).ok().shows("  pending\n").shows_no("make");
+}
+
+#[test]
+fn hints_are_broken_between_words_and_keep_commands_whole() {
+    let home = Home::new();
+    let lines = screen(&home, 80, &["enqueue", "true"]);
+    let hint = [
+        "hint: no worker is running; start one with `queuectl worker start`, or let every",
+        "      enqueue do it with `queuectl config set autostart on`",
+    ];
+    assert_eq!(lines[1..], hint);
+    let lines = screen(&home, 60, &["status"]);
+    let problem = ["! 1 job waits, but no worker is running; start one with", "  `queuectl worker start`"];
+    assert_eq!(lines[lines.len() - 2..], problem);
+    let json = home.call(["--color", "never", "enqueue", "{command:make}"]);
+    let seen = on_terminal(json.into_command(), 80, "");
+    assert!(seen.screen.lines().count() > 2, "{}", seen.screen);
+    assert!(seen.screen.lines().all(|line| line.chars().count() <= 80), "{}", seen.screen);
+}
+
+#[test]
+fn people_see_the_numbers_of_the_jobs_that_a_job_waits_for() {
+    let home = Home::new();
+    let id = home.run(["enqueue", "--", "make"]).ok().stdout.trim().to_owned();
+    home.run(["enqueue", "-q", "--id", "mine", "--", "true"]).ok();
+    home.run(["enqueue", "-q", "--depends-on", "1,mine", "--", "true"]).ok();
+    let lines = screen(&home, 80, &["show", "3"]);
+    assert!(lines.contains(&"  depends on    1, mine".to_owned()), "{lines:#?}");
+    let lines = screen(&home, 80, &["explain", "3"]);
+    assert_eq!(lines[1], "- it waits for 2 other jobs: 1 (pending), mine (pending)");
+    home.run(["show", "3"]).ok().shows(&id);
+}
+
+#[test]
+fn events_of_jobs_are_in_order_and_show_retries_in_local_time() {
+    let home = Home::new();
+    home.run(["config", "set", "-q", "retry_delay", "1ms"]).ok();
+    home.run(["config", "set", "-q", "max_retries", "1"]).ok();
+    home.run(["enqueue", "-q", r#"[{"id":"a","command":"exit 1"},{"id":"b","command":"exit 0"}]"#]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let lines = screen(&home, 160, &["events", "--jobs"]);
+    let place = |text: &str| lines.iter().position(|line| line.contains(text)).expect("an event");
+    assert!(place("job a  exit 1") < place("job b  exit 0"), "{lines:#?}");
+    let retry = &lines[place("retry at ")];
+    let at = retry.rsplit(' ').next().expect("a time");
+    assert!(at.len() == "09:30:00".len() && !at.contains('Z'), "{retry}");
+    home.run(["events", "--jobs"]).ok().shows("Z\n");
 }

@@ -260,7 +260,7 @@ pub(crate) fn truncate(line: &str, width: usize) -> String {
 }
 
 /// The beginning and the end of the text, with an ellipsis between them if something is missing.
-fn truncate_middle(text: &str, width: usize) -> String {
+pub(crate) fn truncate_middle(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

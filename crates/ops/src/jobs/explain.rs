@@ -43,8 +43,21 @@ pub fn explain(store: &dyn Store, id: &JobId, format: &TimeFormat) -> Result<Job
     for found in store.unkillable()?.into_iter().filter(|found| found.lease.job == *id && found.is_alive()) {
         facts.unkillable.push((found.pid, found.why));
     }
-    let explanation = explain::explain(&facts, format);
+    let mut explanation = explain::explain(&facts, format);
+    name_by_number(store, &mut explanation)?;
     Ok(JobExplanation { job: facts.job, now: facts.now, explanation })
+}
+
+/// Names the jobs that it waits for as people name them.
+fn name_by_number(store: &dyn Store, explanation: &mut Explanation) -> Result<(), OpError> {
+    for reason in &mut explanation.reasons {
+        for (id, _) in reason.jobs.iter().filter(|(id, _)| id.is_generated()) {
+            if let Some(job) = store.find(id)? {
+                reason.message = reason.message.replacen(id.as_str(), &job.handle(), 1);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The jobs in the slots of the workers that could run this job, the longest first.

@@ -129,12 +129,13 @@ impl EventPrinter<'_> {
             entries.iter().try_for_each(|entry| write_json_line(&mut out, entry))?;
             return Ok(out.flush()?);
         }
+        let clock = context.clock(context.store()?.now()?);
         if context.stdout_is_terminal {
             for entry in entries.iter_mut() {
                 self.use_handle(entry)?;
+                entry.localize_retry(&clock);
             }
         }
-        let clock = context.clock(context.store()?.now()?);
         self.columns.grow(entries, &clock);
         if context.stdout_is_terminal && !std::mem::replace(&mut self.has_heading, true) {
             writeln!(out, "{}", truncate(&self.columns.heading(), context.width()))?;

@@ -3,12 +3,13 @@
 use std::io::{self, Write};
 
 use anstyle::Style;
+use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::handle::resolve_id_to_show;
 use crate::flags::whole_number::whole_number;
-use crate::render::table::truncate;
+use crate::render::table::{truncate, truncate_middle};
 use crate::render::text::{jobs, printable, state_style};
 use domain::job::graph::{Branch, Direction, Graph, Node};
 use domain::job::handle::JobHandle;
@@ -72,7 +73,7 @@ fn names(context: &Context, graph: &Graph) -> Result<Vec<Name>, Failure> {
 }
 
 fn write_trees(out: &mut dyn Write, graph: &Graph, names: &[Name], width: usize) -> io::Result<()> {
-    writeln!(out, "{}", truncate(&describe(&graph.nodes[0], &names[0]), width))?;
+    writeln!(out, "{}", describe(&graph.nodes[0], &names[0], width))?;
     for (direction, heading) in [(Direction::Up, "depends on"), (Direction::Down, "needed by")] {
         let tree = graph.tree(direction);
         if !tree.is_empty() {
@@ -80,32 +81,39 @@ fn write_trees(out: &mut dyn Write, graph: &Graph, names: &[Name], width: usize)
             writeln!(out, "{bold}{heading}{bold:#}")?;
         }
         for branch in &tree {
-            writeln!(out, "{}", truncate(&line(graph, branch, names), width))?;
+            writeln!(out, "{}", truncate(&line(graph, branch, names, width), width))?;
         }
     }
     Ok(())
 }
 
 /// One line of the tree.
-fn line(graph: &Graph, branch: &Branch, names: &[Name]) -> String {
+fn line(graph: &Graph, branch: &Branch, names: &[Name], width: usize) -> String {
     let (last, above) = branch.more.split_last().expect("every branch has its own level");
     let mut text: String = above.iter().map(|more| if *more { "│   " } else { "    " }).collect();
     text.push_str(if *last { "├── " } else { "└── " });
-    text.push_str(&describe(&graph.nodes[branch.node], &names[branch.node]));
+    let mut mark = String::new();
     if branch.is_repeated {
-        text.push_str(" (*)");
+        mark.push_str(" (*)");
     }
     if branch.is_too_deep {
-        text.push_str(" … (too deep to show)");
+        mark.push_str(" … (too deep to show)");
     }
-    text
+    let room = width.saturating_sub(text.width() + mark.width());
+    text + &describe(&graph.nodes[branch.node], &names[branch.node], room) + &mark
 }
 
-/// A job and its state.
-fn describe(node: &Node, (name, label): &Name) -> String {
+/// The narrowest command that still says something. Deeper in a tree, the line is cut at its end.
+const MIN_LABEL_WIDTH: usize = 12;
+
+/// A job and its state, with the middle of a long command left out.
+fn describe(node: &Node, (name, label): &Name, width: usize) -> String {
     let style = node.state.map_or_else(|| Style::new().dimmed(), state_style);
+    let state = state_of(node);
     let gap = if label.is_empty() { "" } else { "  " };
-    format!("{name}  {style}{}{style:#}{gap}{label}", state_of(node))
+    let room = width.saturating_sub(name.width() + 2 + state.width() + gap.width());
+    let label = truncate_middle(label, room.max(MIN_LABEL_WIDTH));
+    format!("{name}  {style}{state}{style:#}{gap}{label}")
 }
 
 fn state_of(node: &Node) -> &'static str {

@@ -40,18 +40,39 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 pub(crate) fn show(context: &Context, store: &dyn Store, id: &JobId) -> Result<(), Failure> {
     let record = store.record(id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?;
     let clock = &context.clock(store.now()?);
-    let failed = failed_dependency(store, &record.job)?;
+    let others = Others {
+        failed: failed_dependency(store, &record.job)?,
+        depends_on: dependencies(context, store, &record.job)?,
+    };
     context.print(&RecordJson::from(&record), |out| {
-        write_facts(out, &record, failed.as_ref(), clock, context.width())?;
+        write_facts(out, &record, &others, clock, context.width())?;
         write_history(out, &record, clock, context.width())?;
         write_events(out, &record, clock, context.width())
     })
 }
 
+/// What there is to say about the jobs that it depends on.
+struct Others {
+    /// The one on whose account it was cancelled.
+    failed: Option<FailedDependency>,
+    /// Their names.
+    depends_on: Vec<String>,
+}
+
+/// The jobs that it depends on: for people by their numbers, for programs by their ids.
+fn dependencies(context: &Context, store: &dyn Store, job: &Job) -> Result<Vec<String>, Failure> {
+    let name = |id: &JobId| {
+        let has_number = context.stdout_is_terminal && !context.json && id.is_generated();
+        let found = if has_number { store.find(id)? } else { None };
+        Ok(found.map_or_else(|| id.to_string(), |job| job.handle()))
+    };
+    job.depends_on.iter().map(name).collect()
+}
+
 fn write_facts(
     out: &mut dyn Write,
     record: &JobRecord,
-    failed: Option<&FailedDependency>,
+    others: &Others,
     clock: &Clock,
     width: usize,
 ) -> io::Result<()> {
@@ -65,14 +86,14 @@ fn write_facts(
     };
     let state = job.life.state.name().name();
     writeln!(out, "{bold}{}  {}{bold:#}  {style}{state}{style:#}{note}", job.number, job.id)?;
-    for (name, value) in facts(job, failed, clock).into_iter().chain(origin(record, clock)) {
+    for (name, value) in facts(job, others, clock).into_iter().chain(origin(record, clock)) {
         write_fact(out, name, &value, width)?;
     }
     Ok(())
 }
 
 /// The properties of a job that are set, the most important first.
-fn facts(job: &Job, failed: Option<&FailedDependency>, clock: &Clock) -> Vec<(&'static str, String)> {
+fn facts(job: &Job, others: &Others, clock: &Clock) -> Vec<(&'static str, String)> {
     let (life, options) = (&job.life, &job.options);
     let mut facts = Vec::new();
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
@@ -84,7 +105,7 @@ fn facts(job: &Job, failed: Option<&FailedDependency>, clock: &Clock) -> Vec<(&'
     say("error", job.latest.error.clone());
     say("exit code", job.latest.exit_code.map(|code| code.to_string()));
     say("signal", job.latest.signal.map(|signal| signal.to_string()));
-    let because = failed.map(|failed| format!("cancelled because {failed}"));
+    let because = others.failed.as_ref().map(|failed| format!("cancelled because {failed}"));
     say("reason", because.or_else(|| reason(&life.state)));
     say("tries", Some(format!("{} of {} used", life.tries(), u64::from(life.max_retries) + 1)));
     say("enqueued", Some(clock.moment(job.created_at)));
@@ -98,7 +119,7 @@ fn facts(job: &Job, failed: Option<&FailedDependency>, clock: &Clock) -> Vec<(&'
     say("env", list(options.env.keys().map(String::as_str)));
     say("stdin", (options.stdin_bytes > 0).then(|| rough_size(options.stdin_bytes)));
     say("tags", list(job.tags.iter().map(String::as_str)));
-    say("depends on", list(job.depends_on.iter().map(JobId::as_str)));
+    say("depends on", list(others.depends_on.iter().map(String::as_str)));
     say("if those fail", options.run_on_dependency_failure.then(|| "run anyway".to_owned()));
     say("unique key", unique_key(job));
     say("batch", job.batch.as_ref().map(ToString::to_string));

@@ -38,6 +38,18 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Shows the time of the next retry like the other times.
+    pub(super) fn localize_retry(&mut self, clock: &Clock) {
+        if self.state != Some(StateName::Failed) {
+            return;
+        }
+        if let Some((before, at)) = self.about.rsplit_once(RETRY_AT)
+            && let Ok(at) = at.parse::<Timestamp>()
+        {
+            self.about = format!("{before}{RETRY_AT}{}", clock.time(at));
+        }
+    }
+
     /// Names its job like this where people read about it.
     pub(super) fn name_job(&mut self, handle: &str) {
         if let Some(id) = &self.job {
@@ -96,6 +108,8 @@ impl From<&Job> for Entry {
     }
 }
 
+/// What comes before the time of the next retry in the journal.
+const RETRY_AT: &str = ", retry at ";
 /// A name that is longer shifts the rest of its line.
 const MAX_NAME_WIDTH: usize = 26;
 /// Details that do not fit on the line are indented below it.

@@ -51,7 +51,7 @@ impl<'a> JobEvents<'a> {
             None => newest_jobs(self.store, limit.min(MAX_ENQUEUED))?,
         };
         let enqueued =
-            enqueued.iter().filter(|job| job.number <= self.newest && is_recent(job)).map(Entry::from);
+            enqueued.iter().rev().filter(|job| job.number <= self.newest && is_recent(job)).map(Entry::from);
         Ok(attempts.into_iter().map(Entry::from).chain(enqueued).collect())
     }
 

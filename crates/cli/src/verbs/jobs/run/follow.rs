@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
             self.context.print_json(&EnqueuedJson { job: job.into(), existing: self.is_existing })?;
         }
         if self.cancel_requested && job.life.state.name() == StateName::Cancelled {
-            self.terminal.note_on_terminal(&format!("job {} is cancelled", self.id));
+            self.terminal.note_on_terminal(&format!("job {} is cancelled", job.handle()));
             return Err(EarlyExit::Signal(Signal::INT));
         }
         let Some(code) = exit_code(job) else {
