@@ -24,6 +24,7 @@ use sys::signal;
     version,
     arg_required_else_help = true,
     subcommand_required = true,
+    override_usage = "queuectl [OPTIONS] [COMMAND]",
     after_help = "Examples:
   queuectl run -- make test
   queuectl enqueue -- convert \"a b.png\" out.jpg

@@ -365,6 +365,17 @@ mod tests {
         }
     }
 
+    /// 80 columns are the narrowest terminal in common use.
+    #[test]
+    fn every_description_fits_80_columns() {
+        fn check(command: &Command) {
+            let text = short_help(command, 80);
+            assert!(!text.contains('…'), "{text}");
+            command.get_subcommands().filter(|verb| !verb.is_hide_set()).for_each(check);
+        }
+        check(&built());
+    }
+
     #[test]
     fn every_rare_flag_exists() {
         fn has(command: &Command, id: &str) -> bool {

@@ -59,25 +59,24 @@ fn fault_07_an_invalid_number_is_refused_with_its_bounds() {
     for (args, bounds) in [
         (
             ["enqueue", "--priority"].as_slice(),
-            "from -2147483648 to 2147483647, or low, normal, high or urgent",
+            " from -2147483648 to 2147483647, or low, normal, high or urgent",
         ),
-        (&["enqueue", "--max-retries"], "from 0 to 1000000"),
-        (&["edit", "a", "--max-attempts"], "from 1 to 1000001"),
-        (&["list", "--limit"], "from 0 to 18446744073709551615"),
-        (&["events", "--limit"], "from 0 to 18446744073709551615"),
-        (&["batch", "list", "--limit"], "from 0 to 18446744073709551615"),
-        (&["graph", "a", "--limit"], "from 1 to 1000000"),
-        (&["logs", "a", "--attempt"], "from 1 to 4294967295"),
-        (&["worker", "start", "--count"], "from 1 to 1000"),
-        (&["worker", "start", "--concurrency"], "from 1 to 1024, or auto for the number of cores"),
-        (&["run", "--each", "x", "-j"], "from 1 to 1024, or auto for the number of cores"),
-        (&["schedule", "add", "s", "--every", "1h", "--missed-limit"], "from 1 to 100"),
-        (&["selftest", "--seconds"], "from 0 to 4294967295"),
+        (&["enqueue", "--max-retries"], " from 0 to 1000000"),
+        (&["edit", "a", "--max-attempts"], " from 1 to 1000001"),
+        (&["list", "--limit"], ", 0 or more"),
+        (&["events", "--limit"], ", 0 or more"),
+        (&["batch", "list", "--limit"], ", 0 or more"),
+        (&["graph", "a", "--limit"], " from 1 to 1000000"),
+        (&["logs", "a", "--attempt"], ", 1 or more"),
+        (&["worker", "start", "--count"], " from 1 to 1000"),
+        (&["worker", "start", "--concurrency"], " from 1 to 1024, or auto for the number of cores"),
+        (&["run", "--each", "x", "-j"], " from 1 to 1024, or auto for the number of cores"),
+        (&["schedule", "add", "s", "--every", "1h", "--missed-limit"], " from 1 to 100"),
+        (&["selftest", "--seconds"], ", 0 or more"),
     ] {
         for number in ["many", "1.5", "-2147483649"] {
             let ran = Home::new().run(args.iter().copied().chain([number])).fails(2).prints("");
-            ran.says(&format!("invalid value '{number}'"))
-                .says(&format!("must be a whole number {bounds}\n"));
+            ran.says(&format!("invalid value '{number}'")).says(&format!("must be a whole number{bounds}\n"));
         }
     }
 }

@@ -50,7 +50,7 @@ use store::{EnqueueResult, Store};
   sort data.csv | queuectl enqueue --stdin ./import --table people
   generate-jobs | queuectl enqueue -")]
 pub(crate) struct Args {
-    /// Jobs as JSON: an object, an array of objects, or - to read JSON lines from standard input
+    /// Jobs as JSON, an object or an array; - reads JSON lines from standard input
     #[arg(value_name = "JSON")]
     job: Vec<String>,
     /// The command and its arguments, used exactly as given

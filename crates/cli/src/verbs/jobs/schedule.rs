@@ -66,7 +66,9 @@ enum ScheduleVerb {
     /// Remove a schedule; the jobs that it has enqueued are kept
     #[command(after_help = "Example:\n  queuectl schedule remove nightly")]
     Remove(ScheduleArg),
-    /// Enqueue the schedule's job now, in addition to its scheduled times, even if an earlier run has not finished
+    /// Enqueue the schedule's job once now, in addition to its times
+    ///
+    /// Also if an earlier run has not finished.
     #[command(
         after_help = "Examples:\n  queuectl schedule run nightly\n  queuectl wait \"$(queuectl schedule run nightly)\""
     )]

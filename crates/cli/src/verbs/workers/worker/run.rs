@@ -19,7 +19,7 @@ use ops::jobs::calling_job::CallingJob;
 pub(super) struct Args {
     #[command(flatten)]
     flags: PoolFlags,
-    /// Exit when no job of the served queues is ready, running or waiting for a retry
+    /// Exit when its queues have no work left: no job is ready, running or waiting for a retry
     #[arg(long)]
     until_empty: bool,
 }

@@ -36,7 +36,7 @@ use sys::process::user;
   queuectl worker stop --timeout 30s
   queuectl worker stop --now")]
 pub(super) struct Args {
-    /// Kill running jobs instead of letting them finish, and return them to the queue
+    /// Kill running jobs and return them to the queue; they run again later
     #[arg(long, conflicts_with = "timeout")]
     now: bool,
     /// Kill jobs that are still running after this long [default: the setting shutdown_grace]
