@@ -92,6 +92,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
     }
     let verb = named(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
     if let Some(typed) = verb {
+        // The words after it are not verbs, even if some are spelled like one.
+        let before = words.iter().position(|word| word == typed).unwrap_or(words.len());
+        let (command, path) = verb_of(&root, &words[..before]);
         return unknown_verb(command, &path, typed);
     }
     let flag = named(ContextKind::InvalidArg).filter(|_| error.kind() == ErrorKind::UnknownArgument);

@@ -46,6 +46,7 @@ const VERBS: &[(&str, &[&str], &str)] = &[
     ("queue", &["show", "status", "info", "ls"], "`queuectl queue list`"),
     ("queue", &["limit", "edit"], "`queuectl queue set QUEUE`"),
     ("queue", &["unpause", "start"], "`queuectl queue resume QUEUE`"),
+    ("queue", &["delete", "rm", "del"], "`queuectl queue remove QUEUE`"),
     ("queue", &["stop"], "`queuectl queue pause QUEUE`"),
     ("dlq", &["requeue", "replay", "restart"], "`queuectl dlq retry JOB`, or `--all`"),
     ("dlq", &["clear", "clean", "delete", "remove", "rm", "flush"], "`queuectl dlq purge JOB`, or `--all`"),
@@ -60,6 +61,8 @@ const VERBS: &[(&str, &[&str], &str)] = &[
     ("hook", &["delete", "rm", "del"], "`queuectl hook remove NAME`"),
     ("hook", &["ls"], "`queuectl hook list`"),
     ("batch", &["ls"], "`queuectl batch list`"),
+    ("batch", &["delete", "rm", "del", "remove"], "`queuectl remove --batch NAME`"),
+    ("batch", &["retry"], "`queuectl retry --batch NAME`"),
     ("config", &["ls", "view", "print"], "`queuectl config list`"),
     ("config", &["reset", "delete", "rm", "remove"], "`queuectl config unset KEY`"),
 ];
@@ -213,6 +216,7 @@ mod tests {
             Some("use `queuectl worker stop`, or `queuectl cancel JOB` for one job")
         );
         assert_eq!(verb("worker", "status").as_deref(), Some("use `queuectl worker list`"));
+        assert_eq!(verb("queue", "rm").as_deref(), Some("use `queuectl queue remove QUEUE`"));
         assert_eq!(verb("", "enqeue").as_deref(), Some("did you mean `queuectl enqueue`?"));
         assert_eq!(verb("worker", "strat").as_deref(), Some("did you mean `queuectl worker start`?"));
         assert_eq!(verb("", "demo"), None);
