@@ -38,10 +38,15 @@ impl std::fmt::Debug for Request {
 pub enum PostError {
     #[error("the receiver answered {status}{text}")]
     Answered { status: u16, text: String },
-    #[error("the receiver could not be reached{via}: {source}")]
+    #[error("the receiver could not be reached{via}: {}", plain(source))]
     Unreachable { via: String, source: Box<ureq::Error> },
     #[error(transparent)]
     Trust(#[from] route::TrustError),
+}
+
+/// The system's own message, without the name that the client gives to its kind.
+fn plain(error: &ureq::Error) -> String {
+    if let ureq::Error::Io(error) = error { error.to_string() } else { error.to_string() }
 }
 
 /// Posts the event. Any status from 200 to 299 is a success. Redirects are not followed; they are errors.

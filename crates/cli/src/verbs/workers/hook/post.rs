@@ -6,6 +6,7 @@ use sys::program::ExitCode;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use engine::{Request, post as send_request};
+use ops::error::without_os_codes;
 use sys::clock::{Clock, SystemClock};
 
 /// Post the event on standard input
@@ -24,7 +25,7 @@ pub(crate) fn post(_: &PostArgs, context: &Context) -> Result<ExitCode, Failure>
         Ok(()) => Ok(ExitCode::SUCCESS),
         // The worker records the last line as the error.
         Err(error) => {
-            writeln!(context.notes(), "{error}")?;
+            writeln!(context.notes(), "{}", without_os_codes(&error.to_string()))?;
             Ok(Exit::Failed.into())
         }
     }
