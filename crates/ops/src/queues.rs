@@ -91,11 +91,14 @@ const MIN_SUGGESTED_LENGTH: usize = 4;
 /// The nearest existing name, if `name` does not exist. Names that differ only in their digits are siblings, not typing
 /// errors.
 fn similar_name(known: &[Queue], name: &QueueName) -> Option<String> {
+    // The default queue counts as known before its first job creates it.
+    let default = QueueName::default_queue();
+    let others = || known.iter().map(|queue| queue.name.as_str()).chain([default.as_str()]);
     let name = name.as_str();
-    if name.len() < MIN_SUGGESTED_LENGTH || known.iter().any(|queue| queue.name.as_str() == name) {
+    if name.len() < MIN_SUGGESTED_LENGTH || others().any(|other| other == name) {
         return None;
     }
-    let others = known.iter().map(|queue| queue.name.as_str());
+    let others = others();
     nearest(name, others.filter(|other| without_digits(other) != without_digits(name))).map(str::to_owned)
 }
 
@@ -118,6 +121,8 @@ mod tests {
             ("vdieo1", Some("video1")),
             ("mail", None),
             ("video2", None),
+            ("default", None),
+            ("defalt", Some("default")),
             ("b", None),
             ("aa", None),
         ] {

@@ -113,7 +113,10 @@ fn pages_have_no_gaps() {
         let Some(last) = seen.last().filter(|_| !ran.stderr.is_empty()).cloned() else {
             break;
         };
-        assert_eq!(ran.stderr, format!("hint: there are more; continue with --after {last}\n"));
+        assert_eq!(
+            ran.stderr,
+            format!("hint: there are more; continue with --after {last}, or raise --limit\n")
+        );
         args = ["--limit", "3", "--after", &last].map(str::to_owned).to_vec();
     }
     let newest_first: Vec<String> = names.into_iter().rev().collect();

@@ -169,7 +169,9 @@ pub(crate) fn print_page(
     args.shape.check(context)?;
     list_format::print(context, &args.shape, &mut jobs, listed, &context.clock(context.store()?.now()?))?;
     match (jobs.rest(), args.shape.sort) {
-        ((true, Some(last)), None) => context.hint(&format!("there are more; continue with --after {last}")),
+        ((true, Some(last)), None) => {
+            context.hint(&format!("there are more; continue with --after {last}, or raise --limit"))
+        }
         ((true, _), Some(_)) => context.hint("there are more; use a larger --limit to see them"),
         ((true, None), None) | ((false, _), _) => Ok(()),
     }
