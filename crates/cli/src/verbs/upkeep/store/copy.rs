@@ -35,7 +35,7 @@ pub(super) struct Args {
     /// The new store, which must be empty
     #[arg(value_name = "TO", value_hint = clap::ValueHint::AnyPath)]
     to: OsString,
-    /// Stop the workers of the old store first, after they finish their running jobs
+    /// Stop the workers of the old store first; they finish their running jobs
     #[arg(long)]
     wait: bool,
 }

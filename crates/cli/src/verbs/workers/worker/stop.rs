@@ -42,7 +42,7 @@ pub(super) struct Args {
     /// Kill jobs that are still running after this long [default: the setting shutdown_grace]
     #[arg(short, long, value_name = "DURATION", value_parser = parse_span)]
     timeout: Option<Duration>,
-    /// Stop all workers of this store, also those of other homes and on other machines
+    /// Stop all workers of this store; also those of other homes and on other machines
     #[arg(long)]
     everywhere: bool,
     #[command(flatten)]
