@@ -13,10 +13,13 @@ use super::job::life::{State, StateName};
 use super::queue::rate::Meter;
 use super::values::clock::{Clock, TimeFormat};
 use super::values::name::JobId;
-use super::values::span::rough_span;
+use super::values::span::{format_seconds, rough_span};
 use super::values::timestamp::Timestamp;
 use named_jobs::{BusySlot, FailedDependency, all_busy};
 use wait_reason::{Pause, QueueLimits, WaitReason, wait_reasons};
+
+/// How long a job waits behind jobs with a higher priority before that is reported.
+pub const STARVED_AFTER: Duration = Duration::from_secs(600);
 
 /// The facts about a job, its queue and the workers.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +42,8 @@ pub struct Facts {
     pub busy_slots: Vec<BusySlot>,
     /// The job on whose account it was cancelled.
     pub failed_dependency: Option<FailedDependency>,
+    /// Since when it is due, if a job of its queue with a higher priority was started after that.
+    pub overtaken_since: Option<Timestamp>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -122,6 +127,7 @@ crate::named_enum! {
         Draining = "draining",
         QueueNotServed = "queue_not_served",
         Behind = "behind",
+        Starved = "starved",
         SlotsBusy = "slots_busy",
         SlotsPaused = "slots_paused",
         Ready = "ready",
@@ -312,6 +318,7 @@ fn capacity_reasons(facts: &Facts) -> Vec<Reason> {
         reasons.extend(paused_slots(&facts.busy_slots));
     }
     reasons.extend(jobs_ahead(facts.ahead));
+    reasons.extend(starvation(facts));
     if reasons.is_empty() {
         reasons.push(reason(Code::Ready, "it is ready and about to start".to_owned()));
     }
@@ -341,6 +348,17 @@ fn jobs_ahead(ahead: Count) -> Option<Reason> {
     (ahead.least > 0).then(|| reason(Code::Behind, message))
 }
 
+/// It would have been its turn long ago, but for jobs with a higher priority.
+fn starvation(facts: &Facts) -> Option<Reason> {
+    let waited = facts.now.since(facts.overtaken_since?);
+    let message = format!(
+        "jobs with a higher priority have been started before it for {}; `queuectl edit {} --priority N` raises its own",
+        format_seconds(waited),
+        facts.job.handle()
+    );
+    (waited >= STARVED_AFTER).then(|| reason(Code::Starved, message))
+}
+
 /// Whether the end of this reason is unknown.
 fn is_open_ended(reason: &Reason) -> bool {
     match reason.code {
@@ -356,6 +374,7 @@ fn is_open_ended(reason: &Reason) -> bool {
         | Code::QueueFull
         | Code::Rate
         | Code::Behind
+        | Code::Starved
         | Code::SlotsBusy
         | Code::Ready
         | Code::Running

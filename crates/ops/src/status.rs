@@ -12,6 +12,7 @@ pub use self::problem::{HOW_TO_START_A_WORKER, Problem};
 use super::OpError;
 use super::worker::live::{any_takes_new_jobs, is_served, live_and_dead_workers};
 
+use domain::explain::STARVED_AFTER;
 use domain::job::Job;
 use domain::job::life::StateName;
 use domain::settings::{Durability, Settings};
@@ -63,6 +64,7 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     let mut problems: Vec<Problem> = store.is_read_only().then(Problem::read_only).into_iter().collect();
     problems.extend(queues.iter().filter_map(paused));
     problems.extend(paused_jobs(store, &jobs, clock)?);
+    problems.extend(starved(store, now)?);
     problems.extend(unserved_jobs(store, &jobs, &queues, &workers)?);
     problems.extend(schedule_problems(&recent, &workers));
     let writer = store.writer().filter(|holder| holder.is_stopped);
@@ -75,6 +77,14 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     problems.extend(recent_problems(&recent, &workers, clock));
     problems.extend(environment_problems(&settings, home));
     Ok(Status { jobs, queues, workers, problems })
+}
+
+/// Jobs that would have been started long ago, but for jobs with a higher priority.
+fn starved(store: &dyn Store, now: Timestamp) -> Result<Vec<Problem>, OpError> {
+    let found = store.starved(now.saturating_sub(STARVED_AFTER))?;
+    let problem =
+        |(job, since): &(Job, Timestamp)| Problem::starved(&job.handle(), &job.queue, now.since(*since));
+    Ok(found.iter().map(problem).collect())
 }
 
 /// Jobs that no worker serves, because there is no worker at all or none for their queue.

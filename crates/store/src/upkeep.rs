@@ -14,10 +14,11 @@ use crate::rows::keys::{EnvironmentKey, JobSeq};
 use crate::rows::tables::{duties, events};
 use crate::rows::tx::{Effects, Tx};
 use crate::rows::verbs::{environment_gc, prune};
-use crate::rows::views::recent_problems;
+use crate::rows::views::{recent_problems, starvation};
 use crate::rows::{recount, transfer};
 use crate::transfer::{ImportError, ImportRules, ImportSummary, Line};
 use crate::{Contradiction, DerivedData, Hook, JobFilter, JobRef, Pause, Result, Store, StoreError};
+use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
@@ -140,6 +141,12 @@ impl dyn Store + '_ {
     /// Recent problems: jobs that died, schedules that were missed, hooks that fail.
     pub fn recent_problems(&self, died_since: Timestamp, missed_since: Timestamp) -> Result<RecentProblems> {
         self.view(|tx| recent_problems::recent_problems(tx, died_since, missed_since))
+    }
+
+    /// One job of each queue that jobs with a higher priority have overtaken since before this time, and since when it
+    /// could run.
+    pub fn starved(&self, before: Timestamp) -> Result<Vec<(Job, Timestamp)>> {
+        self.view(|tx| starvation::starved(tx, before))
     }
 
     /// The newest stop order.

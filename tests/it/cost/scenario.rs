@@ -89,6 +89,7 @@ pub(super) fn use_every_verb(fixture: &Fixture) {
     fixture.store.select_dead(&JobFilter::default(), None, PAGE).expect("dead jobs");
     fixture.store.recent_problems(fixture.now(), fixture.now()).expect("recent problems");
     fixture.store.last_stop().expect("a stop order");
+    fixture.store.starved(fixture.now()).expect("starved jobs");
     move_away(fixture);
 }
 

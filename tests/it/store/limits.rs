@@ -24,6 +24,7 @@ every_store!(
     a_clock_set_back_does_not_freeze_a_rate,
     a_worker_is_not_idle_while_a_rate_delays_a_job,
     jobs_delayed_by_a_limit_are_not_counted_as_ahead,
+    a_job_that_more_urgent_jobs_overtake_is_starved,
 );
 
 /// Jobs of queue `q`, named by numbers.
@@ -263,4 +264,29 @@ fn jobs_delayed_by_a_limit_are_not_counted_as_ahead(fixture: &Fixture) {
     assert_eq!(ahead(), (0, 0), "the queue is full");
     fixture.limit("q", Some(3), None);
     assert_eq!(ahead(), (2, 0));
+}
+
+fn a_job_that_more_urgent_jobs_overtake_is_starved(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let starved = || {
+        let found = fixture.store.starved(fixture.now()).expect("the starved jobs");
+        found.into_iter().map(|(job, since)| (job.id.to_string(), since)).collect::<Vec<_>>()
+    };
+    let overtaken = |id: &str| {
+        let facts = fixture.store.explain_facts(&job_id(id)).expect("the facts for explain").expect("a job");
+        facts.overtaken_since
+    };
+    fixture.enqueue_all([job("first").priority(1), job("waits"), job("waits-too")]);
+    let since = fixture.job("waits").life.due_at;
+    assert_eq!(fixture.claim(&worker, 1), ["first"]);
+    assert_eq!(starved(), [], "`first` was there before it");
+    fixture.pass_secs(60);
+    fixture.enqueue(job("urgent").priority(9));
+    assert_eq!(starved(), [], "no job has overtaken it yet");
+    assert_eq!(fixture.claim(&worker, 1), ["urgent"]);
+    assert_eq!(starved(), [("waits".to_owned(), since)]);
+    assert_eq!((overtaken("waits"), overtaken("urgent")), (Some(since), None));
+    assert_eq!(fixture.store.starved(since).expect("the starved jobs"), [], "not for long enough");
+    assert_eq!(fixture.claim(&worker, 9), ["waits", "waits-too"]);
+    assert_eq!(starved(), []);
 }

@@ -54,6 +54,7 @@ fn facts() -> Facts {
         unkillable: Vec::new(),
         busy_slots: Vec::new(),
         failed_dependency: None,
+        overtaken_since: None,
     }
 }
 
@@ -112,6 +113,20 @@ fn each_reason_is_reported_alone_and_together_with_others() {
         (&["queue_not_served"], with(|facts| facts.workers.serving = 0)),
         (&["slots_busy"], with(|facts| facts.workers.busy = 2)),
         (&["behind"], with(|facts| facts.ahead.least = 3)),
+        (
+            &["behind", "starved"],
+            with(|facts| {
+                facts.ahead.least = 3;
+                facts.overtaken_since = Some(NOW.saturating_sub(STARVED_AFTER));
+            }),
+        ),
+        (
+            &["ready"],
+            with(|facts| {
+                let waited = STARVED_AFTER.checked_sub(Duration::from_millis(1)).expect("it is longer");
+                facts.overtaken_since = Some(NOW.saturating_sub(waited));
+            }),
+        ),
         (
             &["blocked", "scheduled", "queue_paused", "no_worker"],
             with(|facts| {

@@ -25,7 +25,7 @@ impl Problem {
     pub const READ_ONLY: &str = "read_only";
 
     /// The codes of all problems.
-    pub const CODES: [&str; 21] = [
+    pub const CODES: [&str; 22] = [
         "queue_paused",
         "job_paused",
         Self::NO_WORKER,
@@ -36,6 +36,7 @@ impl Problem {
         "hindered_worker",
         "shared_home",
         "unkillable",
+        "starved",
         "dlq_growing",
         "schedule_paused",
         "schedule_no_worker",
@@ -58,6 +59,18 @@ impl Problem {
         let jobs = if waiting == 0 { String::new() } else { format!(", {}", wait(waiting, "job")) };
         let advice = format!("resume it with `queuectl queue resume {queue}`");
         Self::new("queue_paused", format!("queue {queue} was paused by {by}{reason}{jobs}; {advice}"))
+    }
+
+    /// Its queue starts only jobs with a higher priority.
+    pub(super) fn starved(job: &str, queue: &dyn Display, waited: Duration) -> Self {
+        let (waited, advice) =
+            (format_seconds(waited), format!("`queuectl edit {job} --priority N` raises its own"));
+        Self::new(
+            "starved",
+            format!(
+                "job {job} has been waiting for {waited} while queue {queue} starts jobs with a higher priority; {advice}"
+            ),
+        )
     }
 
     pub(super) fn job_paused(job: &str, since: &str) -> Self {
@@ -284,6 +297,12 @@ mod tests {
                 Problem::job_paused("42", "15:24:09"),
                 "job_paused",
                 "job 42 has been paused since 15:24:09 and keeps its slot; resume it with `queuectl resume 42`",
+            ),
+            (
+                Problem::starved("42", &"slow", Duration::from_secs(1_500)),
+                "starved",
+                "job 42 has been waiting for 25m while queue slow starts jobs with a higher priority; \
+                 `queuectl edit 42 --priority N` raises its own",
             ),
             (
                 Problem::jobs_paused(4, true),

@@ -11,4 +11,5 @@ pub(crate) mod list;
 pub(crate) mod metrics;
 pub(crate) mod orders;
 pub(crate) mod recent_problems;
+pub(crate) mod starvation;
 pub(crate) mod upcoming;

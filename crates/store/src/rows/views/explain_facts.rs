@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{capacity, find};
+use super::{capacity, find, starvation};
 use crate::Result;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::row;
@@ -28,6 +28,8 @@ pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<Facts>> {
     };
     let ahead_in_queue = ahead_in(tx, known.queue_id, &known)?;
     let elsewhere = ahead_elsewhere(tx, &known)?;
+    let due_at = known.life.due_at;
+    let overtaken = starvation::is_overtaken(tx, known.queue_id, known.priority.into(), due_at)?;
     Ok(Some(Facts {
         job,
         now: tx.now,
@@ -43,6 +45,7 @@ pub(crate) fn explain_facts(tx: &Tx<'_>, id: &JobId) -> Result<Option<Facts>> {
         unkillable: Vec::new(),
         busy_slots: Vec::new(),
         failed_dependency: None,
+        overtaken_since: overtaken.then_some(due_at),
     }))
 }
 
