@@ -67,19 +67,36 @@ fn new_group(cause: Cause, dead: &DeadJob) -> CauseGroup {
     }
 }
 
-/// The dead jobs that match the filter and died of the cause whose id begins like this, newest first.
+/// The dead jobs that match the filter and died of one cause, newest first. The cause is named by the beginning of its
+/// id, or by the number or the id of a dead job.
 pub fn jobs_of_cause(store: &dyn Store, filter: &JobFilter, typed: &str) -> Result<Vec<JobRef>, OpError> {
     let mut found: BTreeMap<CauseId, Vec<JobRef>> = BTreeMap::new();
+    let mut of_example = None;
     for_each_dead(store, filter, |cause, dead| {
+        if dead.job.id.as_str() == typed || dead.job.number.to_string() == typed {
+            of_example = Some(cause.id());
+        }
         if cause.id().begins_with(typed) {
             found.entry(cause.id()).or_default().push(dead.job);
         }
     })?;
-    if found.len() > 1 {
+    // A few digits may be both a number and the beginning of an id.
+    let is_other = |example: CauseId| !found.is_empty() && !found.contains_key(&example);
+    if found.len() > 1 || of_example.is_some_and(is_other) {
         return Err(OpError::AmbiguousCause { typed: typed.to_owned() });
     }
-    let jobs = found.into_values().next();
-    jobs.ok_or_else(|| OpError::NoSuch { what: Named::Cause, name: typed.to_owned(), nearest: None })
+    if let Some(jobs) = found.into_values().next() {
+        return Ok(jobs);
+    }
+    let missing = || OpError::NoSuch { what: Named::Cause, name: typed.to_owned(), nearest: None };
+    let example = of_example.ok_or_else(missing)?;
+    let mut jobs = Vec::new();
+    for_each_dead(store, filter, |cause, dead| {
+        if cause.id() == example {
+            jobs.push(dead.job);
+        }
+    })?;
+    Ok(jobs)
 }
 
 fn for_each_dead(

@@ -109,6 +109,7 @@ fn the_jobs_of_one_cause_are_listed_page_by_page() {
     let cause = cause_of(&home, "u3");
     assert_eq!(listed(&["--cause", &cause]), "u3 u2 u1");
     assert_eq!(listed(&["--cause", &cause[..5]]), "u3 u2 u1", "the beginning of an id is enough");
+    assert_eq!(listed(&["--cause", "u2"]), "u3 u2 u1", "a job stands for its cause");
     assert_eq!(listed(&["--cause", &cause, "--queue", "default"]), "u3 u1");
     assert_eq!(listed(&["--cause", &cause, "--limit", "2", "--after", "u3"]), "u2 u1");
     home.run(["dlq", "list", "--cause", &cause, "--limit", "2", "--format", "ids"])

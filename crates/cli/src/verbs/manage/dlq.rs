@@ -84,7 +84,7 @@ struct ListArgs {
 /// Selects dead jobs.
 #[derive(Debug, Default, PartialEq, clap::Args)]
 struct DeadFilterArgs {
-    /// Jobs that died of this cause; `queuectl dlq list --group` shows the causes
+    /// Jobs that died of this cause or like this job (`dlq list --group`)
     #[arg(long, value_name = "CAUSE", help_heading = "Selection")]
     cause: Option<String>,
     #[command(flatten)]
