@@ -14,7 +14,7 @@ use crate::rows::keys::JobSeq;
 use crate::rows::tx::Effects;
 use crate::rows::verbs::{change, edit, enqueue, report};
 use crate::rows::views::{explain_facts, find, graph, idle, list};
-use crate::{EnqueueError, EnqueueRefusal, JobFilter, Page, RefusedJob, Result, Store};
+use crate::{EnqueueError, EnqueueRefusal, HotVerb, JobFilter, Page, RefusedJob, Result, Store};
 use domain::explain::Facts;
 use domain::job::edit::Edit;
 use domain::job::graph::Graph;
@@ -28,7 +28,7 @@ impl dyn Store + '_ {
     /// Stores all of these jobs, or none. The answers are in the order of the jobs.
     pub fn enqueue(&self, jobs: &[NewJob]) -> Result<Vec<EnqueueResult>, EnqueueError> {
         enqueue::refuse_cycle(jobs)?;
-        let answer = self.transact("enqueue", |tx| enqueue::enqueue(tx, jobs));
+        let answer = self.transact_hot(HotVerb::Enqueue(jobs), |tx| enqueue::enqueue(tx, jobs));
         if only_found_existing(&answer) {
             // There was nothing to commit, but the caller may rely on these jobs being durable.
             self.secure_reads()?;

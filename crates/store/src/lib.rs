@@ -33,7 +33,7 @@ pub use jobs::*;
 pub use queues::{Pause, Queue, QueueMetrics, QueueRemoval, QueueUpdate, Update};
 pub use recount::{Contradiction, DerivedData};
 pub use rows::keys::*;
-pub use rows::transaction::{ReadWork, Verdict, WriteWork};
+pub use rows::transaction::{HotVerb, ReadWork, Verdict, WriteWork};
 pub use rows::transfer;
 pub use rows::tx::{Effects, Tx};
 pub use schedules::{FireResult, NewSchedule, ScheduleEdit, ScheduleRefusal, Upcoming};
@@ -56,6 +56,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn read(&self, work: &mut ReadWork<'_>) -> Result<()>;
     /// Runs `work` in one transaction, alone; `verb` names it in fail-points. An error rolls it back.
     fn write(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects>;
+    /// Runs `work` at the same time as others, if it needs no rows but its own; otherwise `None`, and it has to run alone.
+    fn write_together(&self, _verb: HotVerb<'_>, _work: &mut WriteWork<'_>) -> Result<Option<Effects>> {
+        Ok(None)
+    }
     /// Makes durable what reads have seen: a commit is visible a moment before it is safe.
     fn secure_reads(&self) -> Result<()>;
 

@@ -18,8 +18,12 @@ pub mod address;
 #[cfg(feature = "postgres")]
 pub mod connect;
 pub mod connect_error;
+#[cfg(feature = "postgres")]
+mod floors;
 pub mod grant;
 pub mod identifier;
+#[cfg(feature = "postgres")]
+mod lane;
 #[cfg(feature = "postgres")]
 mod link;
 #[cfg(feature = "postgres")]

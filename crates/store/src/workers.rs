@@ -10,7 +10,7 @@ use crate::rows::jobs::unkillable;
 use crate::rows::tables::{stops, workers};
 use crate::rows::verbs::{extend, pause, reap};
 use crate::rows::views::idle;
-use crate::{LeaseRef, LeaseStatus, Result, Store};
+use crate::{HotVerb, LeaseRef, LeaseStatus, Result, Store};
 use domain::job::Job;
 use domain::settings::Settings;
 use domain::values::name::{BatchName, JobId, QueueName, WorkerId};
@@ -34,7 +34,7 @@ impl dyn Store + '_ {
     /// stems from a claim whose commit the worker never saw succeed; hence a worker must not call this concurrently
     /// with an `exchange` of its own.
     pub fn extend(&self, worker: &WorkerId, leases: &[LeaseRef]) -> Result<Vec<LeaseStatus>> {
-        self.transact("extend", |tx| extend::extend(tx, worker, leases))
+        self.transact_hot(HotVerb::Extend(worker), |tx| extend::extend(tx, worker, leases))
     }
 
     /// Takes back the leases of a dead worker: the `started` ones are lost, the others released. `None` means that it is

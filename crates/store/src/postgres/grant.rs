@@ -32,7 +32,7 @@ const ENQUEUER: [(&str, &str); 17] = [
          update (blocked_by, depends_on)",
     ),
     ("queues", "select, insert, update (created_at)"),
-    ("environments", "select (id, fingerprint), insert, update (fingerprint)"),
+    ("environments", "select (id, fingerprint), insert"),
     ("batches", "select, insert, update (finished_at)"),
     ("batch_counters", "select, insert, update (count)"),
     ("ready", "select, insert"),
@@ -57,6 +57,7 @@ pub fn grant(address: &Address, role: &str, part: Part) -> String {
     let (schema, database, role_name) = (quoted(&address.schema), quoted(&address.database), quoted(role));
     let mut statements = vec![
         format!("revoke all on all tables in schema {schema} from {role_name}"),
+        format!("revoke all on all sequences in schema {schema} from {role_name}"),
         format!("revoke all on schema {schema} from {role_name}"),
         format!("grant connect on database {database} to {role_name}"),
         format!("grant usage on schema {schema} to {role_name}"),
@@ -67,6 +68,8 @@ pub fn grant(address: &Address, role: &str, part: Part) -> String {
             let table =
                 |(table, rights): (&str, &str)| format!("grant {rights} on {} to {role_name}", on(table));
             statements.extend(ENQUEUER.map(table));
+            // The numbers of new jobs are taken before the jobs are inserted.
+            statements.push(format!("grant usage on sequence {} to {role_name}", on("jobs_seq_seq")));
         }
         Part::Reader => {
             statements.push(format!("grant select on all tables in schema {schema} to {role_name}"));
@@ -82,6 +85,7 @@ pub fn grant(address: &Address, role: &str, part: Part) -> String {
             let all = "select, insert, update, delete";
             statements.push(format!("grant {all} on all tables in schema {schema} to {role_name}"));
             statements.push(format!("revoke insert, update, delete on {} from {role_name}", on("meta")));
+            statements.push(format!("grant usage on all sequences in schema {schema} to {role_name}"));
         }
         Part::Admin => {
             // Only an owner can migrate, and a member of the owner's role is one.

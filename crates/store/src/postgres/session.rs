@@ -2,6 +2,7 @@
 //! no longer than a deadline.
 
 pub(super) mod error;
+pub(super) mod flight;
 pub(super) mod migrate;
 mod parameters;
 mod settings;
@@ -22,11 +23,13 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, SimpleQueryMessage};
 
 use self::error::Failure;
+use self::flight::{Flown, Request, Usage};
 use self::statement::Prepared;
 use super::address::Pooler;
 use super::connect::Server;
 pub(super) use super::identifier::quoted;
 use super::{Address, ConnectOptions, ConnectProblem, Connected, Target, connect};
+use crate::rows::jobs::environments;
 use crate::{Result, StoreError};
 use domain::settings::Durability;
 
@@ -46,7 +49,7 @@ const GATE_TIMEOUT: Duration = Duration::from_millis(100);
 const OF_POOLERS: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
 
 /// The time of the server in milliseconds.
-const CLOCK: &str = "select cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
+pub(super) const CLOCK: &str = "select cast(extract(epoch from clock_timestamp()) * 1000 as bigint)";
 
 pub(super) struct Session {
     runtime: Runtime,
@@ -59,8 +62,12 @@ pub(super) struct Session {
     /// Whether transactions only read unless they say otherwise, as far as it is known.
     is_read_only: Cell<bool>,
     durability: Cell<Durability>,
+    /// The statements of flights.
+    repeated: RefCell<HashMap<String, Usage>>,
     health: Cell<Health>,
     deadline: Cell<Duration>,
+    /// Asked for when it is first needed.
+    can_compare_environments: Cell<Option<bool>>,
 }
 
 /// What the last failure means for the session.
@@ -105,8 +112,10 @@ impl Session {
             is_pooled: Cell::new(is_pooled),
             is_read_only: Cell::new(false),
             durability: Cell::new(Durability::Normal),
+            repeated: RefCell::default(),
             health: Cell::new(Health::Fit),
             deadline: Cell::new(DEADLINE),
+            can_compare_environments: Cell::default(),
         })
     }
 
@@ -127,6 +136,7 @@ impl Session {
     fn notice_pooler(&self) {
         self.is_pooled.set(true);
         self.statements.borrow_mut().clear();
+        self.repeated.borrow_mut().clear();
     }
 
     /// The settings of a transaction, unless the session has them.
@@ -225,26 +235,63 @@ impl Session {
         ))
     }
 
-    /// Begins a transaction alone in the gate, and returns the server's time in it.
-    pub(super) fn begin_write(&self, gate: &str) -> Result<ServerTime, Failure> {
-        self.begin(&format!(
-            "begin; {} set local lock_timeout = {}; lock table {gate} in share row exclusive mode;
-             set local lock_timeout = {}; {CLOCK}",
+    /// Begins a transaction in the gate, and returns the server's time in it.
+    pub(super) fn begin_write(&self, gate: &str, passage: Passage) -> Result<ServerTime, Failure> {
+        self.begin(&self.pass_gate(gate, passage, GATE_TIMEOUT))
+    }
+
+    /// The same for statements that may only use indexes, with a patience of its own.
+    pub(super) fn begin_alone(&self, gate: &str, patience: Duration) -> Result<ServerTime, Failure> {
+        let began = self.begin(&self.pass_gate(gate, Passage::Alone, patience))?;
+        self.batch(PLANS)?;
+        Ok(began)
+    }
+
+    /// Begins a transaction in the gate together with others, and asks these questions in it. Returns the server's time.
+    pub(super) fn begin_together(
+        &self,
+        gate: &str,
+        requests: &[Request<'_>],
+    ) -> Result<(ServerTime, Flown), Failure> {
+        self.health.set(Health::Fit);
+        let asked = Instant::now();
+        let opening = self.pass_gate(gate, Passage::Together, GATE_TIMEOUT);
+        let mut flown = self.fly(Some(&opening), requests, None)?;
+        Ok((ServerTime { asked, millis: millis(flown.opening.take()) }, flown))
+    }
+
+    fn pass_gate(&self, gate: &str, passage: Passage, patience: Duration) -> String {
+        let (mode, settings) = match passage {
+            Passage::Alone => ("share row exclusive", ""),
+            Passage::Together => ("row exclusive", PLANS),
+        };
+        let (gate_timeout, lock_timeout) = (patience.as_millis(), LOCK_TIMEOUT.as_millis());
+        format!(
+            "begin; {} set local lock_timeout = {gate_timeout}; lock table {gate} in {mode} mode;
+             set local lock_timeout = {lock_timeout}; {settings}; {CLOCK}",
             self.local_settings(),
-            GATE_TIMEOUT.as_millis(),
-            LOCK_TIMEOUT.as_millis(),
-        ))
+        )
     }
 
     fn begin(&self, sql: &str) -> Result<ServerTime, Failure> {
         self.health.set(Health::Fit);
         let asked = Instant::now();
-        let millis = self.batch(sql)?.and_then(|millis| millis.parse().ok()).unwrap_or_default();
+        let millis = millis(self.batch(sql)?);
         Ok(ServerTime { asked, millis })
     }
 
     pub(super) fn commit(&self) -> Result<(), Failure> {
         self.batch("commit").map(drop)
+    }
+
+    /// Whether the role may read environments.
+    pub(super) fn can_compare_environments(&self) -> Result<bool> {
+        if let Some(known) = self.can_compare_environments.get() {
+            return Ok(known);
+        }
+        let can_compare = self.batch(environments::CAN_COMPARE)?.as_deref() == Some("t");
+        self.can_compare_environments.set(Some(can_compare));
+        Ok(can_compare)
     }
 
     /// A failure leaves the session broken, which ends the transaction too.
@@ -276,6 +323,22 @@ fn wait_for_disk(is_local: &str) -> String {
     format!(
         "select set_config('synchronous_commit', 'on', {is_local}) where current_setting('synchronous_commit') = 'off'"
     )
+}
+
+/// Plans of statements that run together are kept while their tables grow. One that was made for an empty table must not
+/// read all of a full one, so rows are only found by an index.
+const PLANS: &str =
+    "set local enable_seqscan = off; set local enable_hashjoin = off; set local enable_mergejoin = off";
+
+/// How a transaction passes the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passage {
+    Alone,
+    Together,
+}
+
+fn millis(text: Option<String>) -> i64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// The last column of the last row, if there is any.

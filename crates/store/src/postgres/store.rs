@@ -1,5 +1,6 @@
 //! [`Store`] on PostgreSQL.
 
+mod together;
 mod waking;
 
 use std::cell::RefCell;
@@ -11,19 +12,23 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::error::SqlState;
 
+use super::lane::enqueue;
 use super::link::Link;
 use super::session::error::Failure;
 use super::session::migrate::{GATE, Permission, SCHEMA_VERSION, is_missing};
-use super::session::{Health, ServerTime, Session, quoted};
+use super::session::{Health, Passage, ServerTime, Session, quoted};
 use super::wake::{Hearing, Sender};
 use super::{Address, Target};
+use crate::rows::Sql;
 use crate::rows::jobs::environments::CachedEnvironment;
 use crate::rows::tables::workers;
 use crate::rows::transaction::{ReadWork, Verdict, WriteWork};
 use crate::rows::tx::{Effects, Tx};
 use crate::rows::verbs::exchange;
 use crate::rows::views::orders;
-use crate::{Exchange, ExchangeResult, NewWorker, Notice, Orders, Pace, Result, Store, StoreError, Wake};
+use crate::{
+    Exchange, ExchangeResult, HotVerb, NewWorker, Notice, Orders, Pace, Result, Store, StoreError, Wake,
+};
 use domain::settings::{Durability, Settings};
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
@@ -52,6 +57,8 @@ struct Opened {
     link: Link,
     last_environment: RefCell<Option<CachedEnvironment>>,
     sender: Sender,
+    /// When this process looks again whether floors have to be raised.
+    floors_due: Instant,
 }
 
 impl PostgresStore {
@@ -98,7 +105,12 @@ impl PostgresStore {
     }
 
     fn with_link(link: Link, clock: Option<Arc<dyn Clock>>) -> Self {
-        let opened = Opened { link, last_environment: RefCell::default(), sender: Sender::default() };
+        let opened = Opened {
+            link,
+            last_environment: RefCell::default(),
+            sender: Sender::default(),
+            floors_due: Instant::now(),
+        };
         Self {
             opened: Mutex::new(opened),
             clock,
@@ -120,16 +132,22 @@ impl PostgresStore {
     /// A transaction that the server began at this time.
     fn tx<'c>(
         &self,
-        session: &'c Session,
+        sql: &'c dyn Sql,
         last_environment: &'c RefCell<Option<CachedEnvironment>>,
         time: ServerTime,
     ) -> Tx<'c> {
+        let (now, lease_now) = self.times(time);
+        Tx::new(sql, last_environment, time.asked, now, lease_now)
+    }
+
+    /// The time of a transaction that the server began at this time, and the same on the lease clock.
+    fn times(&self, time: ServerTime) -> (Timestamp, i64) {
         self.server_offset.store(time.millis - clock::millis_since_boot(), Ordering::Relaxed);
         let (now, lease_now) = match &self.clock {
             Some(clock) => (clock.wall_millis(), clock.awake_millis()),
             None => (time.millis, time.millis),
         };
-        Tx::new(session, last_environment, time.asked, Timestamp::from_millis(now), lease_now)
+        (Timestamp::from_millis(now), lease_now)
     }
 
     fn snapshot(&self, opened: &mut Opened, work: &mut ReadWork<'_>) -> Result<()> {
@@ -145,13 +163,13 @@ impl PostgresStore {
         result
     }
 
-    /// Enters the gate, alone. A session that was lost while it was idle is opened again.
-    fn enter(link: &mut Link) -> Result<(&Session, ServerTime)> {
-        let (began, patience) = (Instant::now(), link.patience);
+    /// Enters the gate. A session that was lost while it was idle is opened again.
+    fn enter<T>(link: &mut Link, begin: impl Fn(&Session) -> Result<T, Failure>) -> Result<(&Session, T)> {
+        let (start, patience) = (Instant::now(), link.patience);
         let mut may_reopen = true;
         loop {
-            let failure = match link.session()?.begin_write(GATE) {
-                Ok(time) => return Ok((link.session()?, time)),
+            let failure = match begin(link.session()?) {
+                Ok(answer) => return Ok((link.session()?, answer)),
                 Err(failure) => failure,
             };
             if link.is_broken() {
@@ -169,14 +187,18 @@ impl PostgresStore {
             if failure.code() != Some(&SqlState::LOCK_NOT_AVAILABLE) {
                 return Err(failure.into());
             }
-            if began.elapsed() >= patience {
+            if start.elapsed() >= patience {
                 return Err(StoreError::Busy { waited: patience, holder: None });
             }
             pause(GATE_PAUSE);
         }
     }
 
+    /// One turn, together with others if it can be.
     fn one_turn(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
+        if let Some(exchanged) = self.exchange_together(exchange)? {
+            return Ok(exchanged);
+        }
         loop {
             // A store with a registered worker does not move, so the mark need not be read.
             let exchanged = self.shared().transact_anyway("exchange", |tx| exchange::exchange(tx, exchange));
@@ -186,11 +208,17 @@ impl PostgresStore {
         }
     }
 
-    fn write_alone(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects> {
-        let mut opened = self.lock();
+    /// Runs a verb row by row, and repeats it if other transactions make it fail.
+    fn write_rows(
+        &self,
+        opened: &mut Opened,
+        passage: Passage,
+        verb: &str,
+        work: &mut WriteWork<'_>,
+    ) -> Result<Effects> {
         let mut tries = 1;
         loop {
-            match self.commit(&mut opened, verb, work)? {
+            match self.commit(opened, passage, verb, work)? {
                 Try::Done(effects) => return Ok(effects),
                 Try::Refused => return Ok(Effects::default()),
                 Try::Conflict(Some(error)) if tries == MAX_TRIES => return Err(error),
@@ -202,10 +230,20 @@ impl PostgresStore {
     }
 
     /// One try of a verb.
-    fn commit(&self, opened: &mut Opened, verb: &str, work: &mut WriteWork<'_>) -> Result<Try> {
-        let (session, time) = Self::enter(&mut opened.link)?;
+    fn commit(
+        &self,
+        opened: &mut Opened,
+        passage: Passage,
+        verb: &str,
+        work: &mut WriteWork<'_>,
+    ) -> Result<Try> {
+        let (session, time) = Self::enter(&mut opened.link, |session| session.begin_write(GATE, passage))?;
         let transaction = Transaction(session);
         let mut tx = self.tx(session, &opened.last_environment, time);
+        tx.shard = match passage {
+            Passage::Alone => 0,
+            Passage::Together => enqueue::shard(),
+        };
         let effects = match work(&mut tx) {
             Ok(Verdict::Commit) => tx.finish(),
             Ok(Verdict::RollBack) => return Ok(Try::of_refused(session.health())),
@@ -291,7 +329,7 @@ impl Store for PostgresStore {
     }
 
     fn write(&self, verb: &str, work: &mut WriteWork<'_>) -> Result<Effects> {
-        let effects = self.write_alone(verb, work)?;
+        let effects = self.write_rows(&mut self.lock(), Passage::Alone, verb, work)?;
         self.wake_worker(effects.wakes_workers);
         Ok(effects)
     }
@@ -303,6 +341,17 @@ impl Store for PostgresStore {
 
     fn listen(&self, worker: &NewWorker) -> Result<Box<dyn Wake>> {
         self.listen_for(worker)
+    }
+
+    fn write_together(&self, verb: HotVerb<'_>, work: &mut WriteWork<'_>) -> Result<Option<Effects>> {
+        let effects = match verb {
+            HotVerb::Enqueue(jobs) => Some(self.enqueue_together(jobs, work)?),
+            HotVerb::Extend(worker) => self.extend_together(worker, work)?,
+        };
+        if let Some(effects) = &effects {
+            self.wake_worker(effects.wakes_workers);
+        }
+        Ok(effects)
     }
 
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {

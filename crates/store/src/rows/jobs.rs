@@ -58,36 +58,39 @@ pub(crate) fn apply(
 }
 
 /// The fence: the row must still have the attempt and the state on which the decision was based.
+pub(crate) const UPDATE: &str = "update jobs
+     set state = ?4, blocked_by = ?5, due_at = ?6, attempts = ?7, failures = ?8, losses = ?9, loss_boot = ?10,
+         worker_seq = ?11, lease_until = ?12, cancel_requested = ?13, started_at = ?14, finished_at = ?15,
+         reason = ?16, exit_code = ?17, signal = ?18, error = ?19, updated_at = ?20
+     where seq = ?1 and attempts = ?2 and state = ?3";
+
 fn update(tx: &Tx<'_>, before: &JobRow, life: &Life, latest: &LatestAttempt) -> Result<bool> {
     let columns = StateColumns::of(tx, &life.state)?;
     let changed = tx.execute(
-        "update jobs
-         set state = ?4, blocked_by = ?5, due_at = ?6, attempts = ?7, failures = ?8, losses = ?9, loss_boot = ?10,
-             worker_seq = ?11, lease_until = ?12, cancel_requested = ?13, started_at = ?14, finished_at = ?15,
-             reason = ?16, exit_code = ?17, signal = ?18, error = ?19, updated_at = ?20
-         where seq = ?1 and attempts = ?2 and state = ?3",
+        UPDATE,
         params![
-        before.seq,
-        before.life.attempts,
-        before.life.state.name(),
-        life.state.name(),
-        columns.blocked_by,
-        life.due_at,
-        life.attempts,
-        life.failures,
-        life.losses.count,
-        life.losses.boot,
-        columns.worker_seq,
-        columns.lease_until,
-        columns.cancel_requested,
-        latest.started_at,
-        columns.finished_at,
-        columns.reason,
-        latest.exit_code,
-        latest.signal,
-        latest.error,
-        tx.now,
-    ])?;
+            before.seq,
+            before.life.attempts,
+            before.life.state.name(),
+            life.state.name(),
+            columns.blocked_by,
+            life.due_at,
+            life.attempts,
+            life.failures,
+            life.losses.count,
+            life.losses.boot,
+            columns.worker_seq,
+            columns.lease_until,
+            columns.cancel_requested,
+            latest.started_at,
+            columns.finished_at,
+            columns.reason,
+            latest.exit_code,
+            latest.signal,
+            latest.error,
+            tx.now,
+        ],
+    )?;
     Ok(changed == 1)
 }
 

@@ -2,7 +2,7 @@
 
 use super::dialect::Dialect;
 use super::value::{FromValue, Value};
-use crate::Result;
+use crate::{Result, StoreError};
 
 /// One transaction of a database. It compiles each statement once and keeps it.
 pub(crate) trait Sql {
@@ -18,6 +18,9 @@ pub(crate) trait Sql {
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize>;
 
     fn dialect(&self) -> Dialect;
+
+    /// Another transaction was quicker. The error has the verb repeated where that can happen.
+    fn conflict(&self) -> StoreError;
 }
 
 /// The values that a statement binds: see [`params`] and [`named`].

@@ -3,6 +3,8 @@
 use crate::rows::tables::moving;
 use crate::rows::tx::{Effects, Tx};
 use crate::{Result, Store, StoreError};
+use domain::job::NewJob;
+use domain::values::name::WorkerId;
 
 /// Reads on one snapshot. A store may call it again, if what it read was being changed.
 pub type ReadWork<'w> = dyn FnMut(&mut Tx<'_>) -> Result<()> + 'w;
@@ -17,6 +19,23 @@ pub enum Verdict {
     Commit,
     /// The verb was refused: nothing is changed.
     RollBack,
+}
+
+/// A verb that is called so often that a store may run it together with others.
+#[derive(Clone, Copy, Debug)]
+pub enum HotVerb<'a> {
+    Enqueue(&'a [NewJob]),
+    Extend(&'a WorkerId),
+}
+
+impl HotVerb<'_> {
+    /// The name of the verb in fail-points.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Enqueue(_) => "enqueue",
+            Self::Extend(_) => "extend",
+        }
+    }
 }
 
 impl dyn Store + '_ {
@@ -40,6 +59,23 @@ impl dyn Store + '_ {
         work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         self.transact_with_effects(verb, work).map(|(answer, _)| answer)
+    }
+
+    /// As `transact`, for a verb that the store may run together with others.
+    pub(crate) fn transact_hot<T, E: From<StoreError>>(
+        &self,
+        verb: HotVerb<'_>,
+        mut work: impl FnMut(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut answer = None;
+        let effects = self.write_together(verb, &mut |tx| {
+            let result = answer.insert(work(tx));
+            Ok(if result.is_ok() { Verdict::Commit } else { Verdict::RollBack })
+        })?;
+        match (effects, answer) {
+            (Some(_), Some(answer)) => answer,
+            _ => self.transact(verb.name(), work),
+        }
     }
 
     pub(crate) fn transact_with_effects<T, E: From<StoreError>>(

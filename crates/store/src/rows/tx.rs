@@ -17,8 +17,8 @@ use super::tables::{hooks, minutes, outbox, settings, workers};
 use super::value::{FromValue, malformed};
 use super::verbs::retry::DependencySearch;
 use super::views::capacity;
-use crate::Result;
 use crate::rows::keys::{EnvironmentKey, JobSeq, QueueKey, WorkerSeq};
+use crate::{Result, StoreError};
 use domain::job::retry_rules::RetryRules;
 use domain::plan::consequences::End;
 use domain::settings::Settings;
@@ -56,7 +56,7 @@ pub struct Tx<'c> {
     hooks: OnceCell<Vec<hooks::HookRow>>,
     pub(crate) counters: Counters,
     pub(crate) minutes: Minutes,
-    /// The share of `minutes` to which PostgreSQL adds: in a turn that of the worker, otherwise that of all.
+    /// The share of `counters` and `minutes` to which PostgreSQL adds.
     pub(crate) shard: i64,
     /// Jobs that finished in this transaction and whose dependents are not yet unblocked.
     pub(crate) finished: Vec<FinishedJob>,
@@ -142,6 +142,11 @@ impl<'c> Tx<'c> {
     #[cfg(feature = "postgres")]
     pub(crate) fn sql(&self) -> &dyn Sql {
         self.sql
+    }
+
+    /// Another transaction was quicker.
+    pub(crate) fn conflict(&self) -> StoreError {
+        self.sql.conflict()
     }
 
     pub(crate) fn dialect(&self) -> Dialect {

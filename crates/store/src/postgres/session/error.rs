@@ -23,7 +23,7 @@ impl Failure {
         }
     }
 
-    pub(super) fn health(&self) -> Health {
+    pub(in crate::postgres) fn health(&self) -> Health {
         match self {
             Self::TimedOut(_) => Health::Broken,
             Self::Driver(error) => error.as_db_error().map_or(Health::Broken, health_after),

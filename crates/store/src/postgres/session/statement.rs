@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio_postgres::Statement;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::Session;
 use super::parameters::numbered;
+use super::{Health, Session};
 use crate::rows::Dialect;
 use crate::rows::sql::{Columns, Params, Row, Sql};
 use crate::rows::value::{Value, malformed};
@@ -99,6 +99,11 @@ impl Sql for Session {
 
     fn dialect(&self) -> Dialect {
         Dialect::Postgres
+    }
+
+    fn conflict(&self) -> StoreError {
+        self.health.set(Health::Conflict);
+        StoreError::Unavailable { source: "another transaction was quicker".into() }
     }
 }
 

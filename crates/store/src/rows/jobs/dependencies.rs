@@ -7,7 +7,7 @@ use crate::rows::jobs::row::{JobRow, strings};
 use crate::rows::keys::JobSeq;
 use crate::rows::tables::settings;
 use crate::rows::tx::{CancelledDependent, FinishedJob, Tx};
-use crate::rows::{named, params};
+use crate::rows::{named, params, wording};
 use domain::job::life::StateName;
 use domain::plan::consequences::End;
 use domain::plan::dependents;
@@ -26,14 +26,32 @@ pub(crate) enum Parent {
 }
 
 pub(crate) fn look_up(tx: &Tx<'_>, id: &JobId) -> Result<Parent> {
+    find_parent(tx, "select seq, state from jobs where id = ?1", id)
+}
+
+/// As `look_up`, for a new job that will depend on it. On PostgreSQL the parent cannot finish before that is stored.
+pub(crate) fn hold(tx: &Tx<'_>, id: &JobId) -> Result<Parent> {
+    let sql = wording!("select seq, state from jobs where id = ?1", ("" | " for share"));
+    find_parent(tx, sql.of(tx), id)
+}
+
+fn find_parent(tx: &Tx<'_>, sql: &str, id: &JobId) -> Result<Parent> {
     let found: Option<(JobSeq, StateName)> =
-        tx.first("select seq, state from jobs where id = :id", named! { id }, |row| {
-            Ok((row.get("seq")?, row.get("state")?))
-        })?;
+        tx.first(sql, params![id], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let Some((seq, state)) = found else {
         return Ok(Parent::Unknown);
     };
     Ok(End::of(state).map_or(Parent::Unfinished { seq }, |end| Parent::Finished { seq, end }))
+}
+
+/// Records that a new job depends on another, and whether it waits for it. No row can exist, and a role that can only
+/// enqueue may change none.
+pub(crate) fn add_new(tx: &Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq, blocks: bool) -> Result<()> {
+    tx.execute(
+        "insert into dependencies (parent_seq, child_seq, blocks) values (?1, ?2, ?3) on conflict do nothing",
+        params![parent_seq, child_seq, blocks],
+    )?;
+    Ok(())
 }
 
 /// Records that one job depends on another, and whether it waits for it.
@@ -205,14 +223,13 @@ pub(crate) fn has_pending_unblock(tx: &Tx<'_>, parent_seq: JobSeq) -> Result<boo
     tx.exists("select 1 from pending_unblocks where parent_seq = :parent_seq", named! { parent_seq })
 }
 
+/// By the primary key of `dependencies`.
+pub(crate) const WAITING_AFTER: &str = "select child_seq from dependencies
+     where parent_seq = ?1 and child_seq > ?2 and blocks = 1 order by child_seq limit ?3";
+
 /// The jobs that wait for a job, in the order of enqueuing, after one of them.
 fn waiting_after(tx: &Tx<'_>, parent_seq: JobSeq, after_seq: JobSeq, limit: usize) -> Result<Vec<JobSeq>> {
-    // By the primary key of `dependencies`.
-    tx.values(
-        "select child_seq from dependencies
-         where parent_seq = ?1 and child_seq > ?2 and blocks = 1 order by child_seq limit ?3",
-        params![parent_seq, after_seq, limit],
-    )
+    tx.values(WAITING_AFTER, params![parent_seq, after_seq, limit])
 }
 
 /// The child no longer waits for this parent.

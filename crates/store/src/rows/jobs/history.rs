@@ -11,6 +11,11 @@ use domain::job::{Attempt, Ending, Usage, WorkerHome};
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 
+pub(crate) const INSERT: &str =
+    "insert into attempts (seq, number, worker_seq, started_at, finished_at, duration_ms,
+                           outcome, exit_code, signal, error, cpu_ms, max_rss_bytes, log_bytes)
+     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+
 pub(crate) fn add(
     tx: &Tx<'_>,
     job: &JobRow,
@@ -19,24 +24,23 @@ pub(crate) fn add(
     ending: &Ending,
 ) -> Result<()> {
     tx.execute(
-        "insert into attempts (seq, number, worker_seq, started_at, finished_at, duration_ms, outcome, exit_code,
-                               signal, error, cpu_ms, max_rss_bytes, log_bytes)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        INSERT,
         params![
-        job.seq,
-        job.life.attempts,
-        worker_seq,
-        started_at,
-        ending.finished_at,
-        ending.duration,
-        ending.outcome.name(),
-        ending.outcome.exit_code(),
-        ending.outcome.signal(),
-        ending.error,
-        ending.usage.cpu,
-        ending.usage.max_rss_bytes,
-        ending.log_bytes,
-    ])?;
+            job.seq,
+            job.life.attempts,
+            worker_seq,
+            started_at,
+            ending.finished_at,
+            ending.duration,
+            ending.outcome.name(),
+            ending.outcome.exit_code(),
+            ending.outcome.signal(),
+            ending.error,
+            ending.usage.cpu,
+            ending.usage.max_rss_bytes,
+            ending.log_bytes,
+        ],
+    )?;
     Ok(())
 }
 
@@ -52,11 +56,10 @@ pub(crate) fn stdin(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<u8>> {
     output(tx, seq, STDIN)?.ok_or_else(|| malformed("job", "its standard input is missing"))
 }
 
+pub(crate) const INSERT_OUTPUT: &str = "insert into outputs (seq, number, content) values (?1, ?2, ?3)";
+
 pub(crate) fn add_output(tx: &Tx<'_>, seq: JobSeq, number: u32, content: &[u8]) -> Result<()> {
-    tx.execute(
-        "insert into outputs (seq, number, content) values (?1, ?2, ?3)",
-        params![seq, number, content],
-    )?;
+    tx.execute(INSERT_OUTPUT, params![seq, number, content])?;
     Ok(())
 }
 

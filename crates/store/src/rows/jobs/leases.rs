@@ -13,14 +13,13 @@ use domain::job::Usage;
 use domain::job::life::LossContext;
 use domain::job::outcome::Outcome;
 
+/// By index jobs_by_state: few jobs run at a time.
+pub(crate) const HELD_BY: &str =
+    select_jobs!("", "where j.state = 'processing' and j.worker_seq = ?1 order by j.seq");
+
 /// The jobs that a worker holds leases on.
 pub(crate) fn held_by(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<Vec<JobRow>> {
-    // By index jobs_by_state: few jobs run at a time.
-    tx.all(
-        select_jobs!("", "where j.state = 'processing' and j.worker_seq = ?1 order by j.seq"),
-        params![worker_seq],
-        |row| row::read_row(tx, row),
-    )
+    tx.all(HELD_BY, params![worker_seq], |row| row::read_row(tx, row))
 }
 
 /// The lease on a running job.

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::Result;
+use crate::rows::dialect::Wording;
 use crate::rows::jobs::row::JobRow;
 use crate::rows::keys::{JobSeq, QueueKey};
 use crate::rows::tx::Tx;
@@ -13,7 +14,7 @@ use domain::job::life::WaitIndex;
 use domain::values::timestamp::Timestamp;
 
 /// How many due jobs one transaction makes ready at most.
-const PROMOTED_PER_TRANSACTION: usize = 10_000;
+pub(crate) const PROMOTED_PER_TRANSACTION: usize = 10_000;
 
 /// A waiting job that is due within this time wakes workers; they find later ones in time by themselves, because they
 /// check once a second.
@@ -35,6 +36,14 @@ pub(crate) fn insert(tx: &mut Tx<'_>, job: &JobRow, due_at: Timestamp, index: Wa
     }
 }
 
+/// Nothing ready in a queue is before its floor.
+pub(crate) const INSERT: Wording = wording!(
+    ("insert into ready (queue_id, priority, due_at, seq) values (?1, ?2, ?3, ?4)"
+        | "with lowered as (update floors set rank = -cast(?2 as bigint), due_at = ?3, seq = ?4
+                        where queue_id = ?1 and (rank, due_at, seq) > (-cast(?2 as bigint), ?3, ?4))
+       insert into ready (queue_id, rank, due_at, seq) values (?1, -cast(?2 as bigint), ?3, ?4)")
+);
+
 pub(crate) fn insert_ready(
     tx: &mut Tx<'_>,
     queue_id: QueueKey,
@@ -42,35 +51,31 @@ pub(crate) fn insert_ready(
     due_at: Timestamp,
     seq: JobSeq,
 ) -> Result<()> {
-    // Nothing ready in a queue is before its floor.
-    let sql = wording!(
-        ("insert into ready (queue_id, priority, due_at, seq) values (?1, ?2, ?3, ?4)"
-            | "with lowered as (update floors set rank = -cast(?2 as bigint), due_at = ?3, seq = ?4
-                            where queue_id = ?1 and (rank, due_at, seq) > (-cast(?2 as bigint), ?3, ?4))
-           insert into ready (queue_id, rank, due_at, seq) values (?1, -cast(?2 as bigint), ?3, ?4)")
-    );
-    tx.execute(sql.of(tx), params![queue_id, priority, due_at, seq])?;
+    tx.execute(INSERT.of(tx), params![queue_id, priority, due_at, seq])?;
     tx.note_ready();
     Ok(())
 }
 
+pub(crate) const INSERT_WAITING: &str = "insert into waiting (due_at, seq) values (?1, ?2)";
+
 pub(crate) fn insert_waiting(tx: &mut Tx<'_>, due_at: Timestamp, seq: JobSeq) -> Result<()> {
-    tx.execute("insert into waiting (due_at, seq) values (?1, ?2)", params![due_at, seq])?;
+    tx.execute(INSERT_WAITING, params![due_at, seq])?;
     if due_at.since(tx.now) < tx.dialect().pick(WAKE_WITHIN, WAKE_WITHIN_ON_SERVER) {
         tx.note_ready();
     }
     Ok(())
 }
 
+pub(crate) const REMOVE: Wording = wording!(
+    "delete from ready where queue_id = ?1 and ",
+    ("priority = ?2" | "rank = -cast(?2 as bigint)"),
+    " and due_at = ?3 and seq = ?4"
+);
+
 /// Removes a job from where it waits. A due job may still be in `waiting`.
 pub(crate) fn remove(tx: &Tx<'_>, job: &JobRow) -> Result<()> {
     let due_at = job.life.due_at;
-    let sql = wording!(
-        "delete from ready where queue_id = ?1 and ",
-        ("priority = ?2" | "rank = -cast(?2 as bigint)"),
-        " and due_at = ?3 and seq = ?4"
-    );
-    let ready = tx.execute(sql.of(tx), params![job.queue_id, job.priority, due_at, job.seq])?;
+    let ready = tx.execute(REMOVE.of(tx), params![job.queue_id, job.priority, due_at, job.seq])?;
     if ready == 0 { remove_waiting(tx, due_at, job.seq) } else { Ok(()) }
 }
 

@@ -55,18 +55,21 @@ macro_rules! select_whole_jobs {
 }
 pub(crate) use {select_jobs, select_whole_jobs};
 
+pub(crate) const BY_ID: &str = select_jobs!("", "where j.id = ?1");
+pub(crate) const BY_SEQ: &str = select_jobs!("", "where j.seq = ?1");
+
 pub(crate) fn by_id(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRow>> {
-    tx.first(select_jobs!("", "where j.id = ?1"), params![id], |row| read_row(tx, row))
+    tx.first(BY_ID, params![id], |row| read_row(tx, row))
 }
 
 /// As `by_id`, by key.
 pub(crate) fn find(tx: &Tx<'_>, seq: JobSeq) -> Result<Option<JobRow>> {
-    tx.first(select_jobs!("", "where j.seq = ?1"), params![seq], |row| read_row(tx, row))
+    tx.first(BY_SEQ, params![seq], |row| read_row(tx, row))
 }
 
 /// A job that must exist.
 pub(crate) fn by_seq(tx: &Tx<'_>, seq: JobSeq) -> Result<JobRow> {
-    tx.one(select_jobs!("", "where j.seq = ?1"), params![seq], |row| read_row(tx, row))
+    tx.one(BY_SEQ, params![seq], |row| read_row(tx, row))
 }
 
 /// The id of the job with this number, if it exists.

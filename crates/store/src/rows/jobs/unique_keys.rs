@@ -17,14 +17,16 @@ pub(crate) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>> {
     )
 }
 
-/// Takes a free key.
+/// Takes a free key. On PostgreSQL another enqueue may have taken it since the caller found it free: then the verb has to
+/// be repeated.
 pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: JobSeq, unique_for: UniqueFor) -> Result<()> {
-    tx.execute(
+    let taken = tx.execute(
         "insert into unique_keys (key, seq, held_until) values (:key, :seq, :held_until)
-         on conflict (key) do update set seq = excluded.seq, held_until = excluded.held_until",
-        named! { key, seq, held_until: unique_for.held_until(tx.now) },
+         on conflict (key) do update set seq = excluded.seq, held_until = excluded.held_until
+         where unique_keys.held_until <= :now or not exists (select 1 from jobs where seq = unique_keys.seq)",
+        named! { key, seq, held_until: unique_for.held_until(tx.now), now: tx.now },
     )?;
-    Ok(())
+    if taken == 1 { Ok(()) } else { Err(tx.conflict()) }
 }
 
 /// Whether a job holds a key now.

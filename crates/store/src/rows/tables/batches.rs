@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::outbox;
 use crate::rows::keys::BatchKey;
 use crate::rows::tx::Tx;
-use crate::rows::{Row, named, read};
+use crate::rows::{Row, named, params, read, wording};
 use crate::{Batch, Result};
 use domain::job::life::StateName;
 use domain::plan::crossing::BatchCrossing;
@@ -13,12 +13,15 @@ use domain::values::name::BatchName;
 use domain::values::timestamp::Timestamp;
 
 /// The row id of a batch, which is created if it is new. A batch that gets no job is deleted at the end of the
-/// transaction.
+/// transaction. On PostgreSQL others may be adding jobs to the same batch: its row is locked, so that they wait before they
+/// count.
 pub(crate) fn id(tx: &mut Tx<'_>, name: &BatchName) -> Result<BatchKey> {
-    let id = match find_id(tx, name)? {
+    let find = wording!("select id from batches where name = ?1", ("" | " for no key update"));
+    let id = match tx.value(find.of(tx), params![name])? {
         Some(id) => id,
         None => tx.one(
-            "insert into batches (name, created_at) values (:name, :now) returning id",
+            "insert into batches (name, created_at) values (:name, :now)
+             on conflict (name) do update set finished_at = batches.finished_at returning id",
             named! { name, now: tx.now },
             |row| row.get("id"),
         )?,

@@ -2,15 +2,15 @@
 //! per transaction.
 //!
 //! On PostgreSQL several rows have a share of the number each, so that workers do not wait for each other. Every reader
-//! sums them up; the verbs here change the row with the default shard.
+//! sums them up. Shard 0 is that of verbs that run alone, and of workers that have stopped.
 
 use std::collections::BTreeMap;
 
 use super::batches;
 use crate::Result;
-use crate::rows::keys::{BatchKey, QueueKey};
+use crate::rows::keys::{BatchKey, QueueKey, WorkerSeq};
 use crate::rows::tx::Tx;
-use crate::rows::{named, params, read, wording};
+use crate::rows::{Dialect, named, params, read};
 use domain::job::life::StateName;
 
 #[derive(Debug, Default)]
@@ -127,13 +127,37 @@ pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<QueueKey>) 
     )
 }
 
+/// Adds the share of a worker that has stopped to that of all, on PostgreSQL.
+pub(crate) fn fold(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<()> {
+    if tx.dialect() == Dialect::Postgres {
+        tx.execute(
+            "with folded as (delete from counters where shard = ?1 returning queue_id, state, count, entered)
+             insert into counters (queue_id, state, shard, count, entered)
+             select queue_id, state, 0, count, entered from folded
+             on conflict (queue_id, state, shard) do update
+             set count = counters.count + excluded.count, entered = counters.entered + excluded.entered",
+            params![worker_seq],
+        )?;
+    }
+    Ok(())
+}
+
+/// On PostgreSQL.
+pub(crate) const ADD_TO_SHARD: &str =
+    "insert into counters (queue_id, state, shard, count, entered) values (?1, ?2, ?3, ?4, ?5)
+     on conflict (queue_id, state, shard) do update
+     set count = counters.count + excluded.count, entered = counters.entered + excluded.entered";
+
 fn add(tx: &Tx<'_>, queue_id: QueueKey, state: StateName, change: Change) -> Result<()> {
     let Change { count, entered } = change;
-    let sql = wording!(
+    if tx.dialect() == Dialect::Postgres {
+        tx.execute(ADD_TO_SHARD, params![queue_id, state, tx.shard, count, entered])?;
+        return Ok(());
+    }
+    let updated = tx.execute(
         "update counters set count = count + ?3, entered = entered + ?4 where queue_id = ?1 and state = ?2",
-        ("" | " and shard = 0")
-    );
-    let updated = tx.execute(sql.of(tx), params![queue_id, state, count, entered])?;
+        params![queue_id, state, count, entered],
+    )?;
     if updated == 0 {
         tx.execute(
             "insert into counters (queue_id, state, count, entered) values (?1, ?2, ?3, ?4)",

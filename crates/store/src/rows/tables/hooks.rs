@@ -19,16 +19,14 @@ pub(crate) struct HookRow {
     pub(crate) queue_id: Option<QueueKey>,
 }
 
+/// No queue has the id 0, which stands for a queue that does not exist.
+pub(crate) const ALL: &str = "select id, event, queue, threshold,
+            case when queue is not null then coalesce((select q.id from queues q where q.name = queue), 0) end as queue_id
+     from hooks order by id";
+
 /// All hooks. If there are none, this query is all that hooks cost a transaction.
 pub(crate) fn load(tx: &Tx<'_>) -> Result<Vec<HookRow>> {
-    tx.all(
-        // No queue has the id 0, which stands for a queue that does not exist.
-        "select id, event, queue, threshold,
-                case when queue is not null then coalesce((select q.id from queues q where q.name = queue), 0) end as queue_id
-         from hooks order by id",
-        params![],
-        |row| Ok(read!(row, HookRow { id, trigger: read_trigger(row)?, queue_id })),
-    )
+    tx.all(ALL, params![], |row| Ok(read!(row, HookRow { id, trigger: read_trigger(row)?, queue_id })))
 }
 
 pub(crate) fn add(tx: &Tx<'_>, hook: &NewHook, by: &str) -> Result<bool> {

@@ -20,15 +20,19 @@ pub(crate) fn id(tx: &Tx<'_>, name: &QueueName) -> Result<QueueKey> {
     if let Some(id) = find_id(tx, name)? {
         return Ok(id);
     }
+    // On PostgreSQL another enqueue may be creating it: the update waits for that, and changes nothing.
     tx.one(
-        "insert into queues (name, created_at) values (?1, ?2) returning id",
+        "insert into queues (name, created_at) values (?1, ?2)
+         on conflict (name) do update set created_at = queues.created_at returning id",
         params![name, tx.now],
         |row| row.get(0),
     )
 }
 
+pub(crate) const FIND_ID: &str = "select id from queues where name = ?1";
+
 pub(crate) fn find_id(tx: &Tx<'_>, name: &QueueName) -> Result<Option<QueueKey>> {
-    tx.value("select id from queues where name = ?1", params![name])
+    tx.value(FIND_ID, params![name])
 }
 
 pub(crate) fn is_open(tx: &Tx<'_>, id: QueueKey) -> Result<bool> {

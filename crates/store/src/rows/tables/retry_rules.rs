@@ -7,15 +7,14 @@ use crate::rows::{Row, params};
 use crate::{QueueUpdate, Result, Update};
 use domain::job::retry_rules::{ExitCodes, RetryRules};
 
+pub(crate) const OF_QUEUE: &str = "select retry_on, no_retry_on from queues where id = ?1";
+
 /// Read once per transaction for each queue with a failed job.
 pub(crate) fn of_queue(tx: &Tx<'_>, queue_id: QueueKey) -> Result<RetryRules> {
     if let Some(rules) = tx.retry_rules.borrow().get(&queue_id) {
         return Ok(*rules);
     }
-    let rules =
-        tx.one("select retry_on, no_retry_on from queues where id = ?1", params![queue_id], |row| {
-            read(row, 0)
-        })?;
+    let rules = tx.one(OF_QUEUE, params![queue_id], |row| read(row, 0))?;
     tx.retry_rules.borrow_mut().insert(queue_id, rules);
     Ok(rules)
 }

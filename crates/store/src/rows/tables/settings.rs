@@ -11,9 +11,10 @@ use crate::{Result, WriteError};
 use domain::job::life::Policy;
 use domain::settings::{SettingError, SettingKey, Settings};
 
+pub(crate) const ALL: &str = "select key, value from settings where key not in ('moved_to', 'copy_of')";
+
 pub(crate) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>> {
-    let sql = "select key, value from settings where key not in ('moved_to', 'copy_of')";
-    let stored = tx.all(sql, params![], |row| {
+    let stored = tx.all(ALL, params![], |row| {
         let key: &str = row.get(0)?;
         Ok((key.parse().map_err(|error| invalid_setting(key, &error))?, row.get(1)?))
     })?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{deliveries, events, stops};
+use super::{counters, deliveries, events, stops};
 use crate::rows::jobs::leases;
 use crate::rows::jobs::row::{strings, to_json};
 use crate::rows::keys::WorkerSeq;
@@ -88,7 +88,7 @@ pub(crate) fn set_state(tx: &Tx<'_>, seq: WorkerSeq, state: WorkerState) -> Resu
          where seq = :seq and state <> 'stopped'",
         named! { seq, state },
     )?;
-    Ok(())
+    if state == WorkerState::Stopped { counters::fold(tx, seq) } else { Ok(()) }
 }
 
 pub(crate) fn set_slots(tx: &Tx<'_>, worker: &WorkerId, slots: WorkerSlots) -> Result<()> {
@@ -133,11 +133,10 @@ pub(crate) fn find(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerRow> {
     found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))
 }
 
+pub(crate) const BEAT: &str = "update workers set last_heartbeat = ?2, beat = beat + 1 where seq = ?1";
+
 pub(crate) fn beat(tx: &Tx<'_>, seq: WorkerSeq) -> Result<()> {
-    tx.execute(
-        "update workers set last_heartbeat = ?2, beat = beat + 1 where seq = ?1",
-        params![seq, tx.now],
-    )?;
+    tx.execute(BEAT, params![seq, tx.now])?;
     Ok(())
 }
 
@@ -149,27 +148,32 @@ pub(crate) fn beats(tx: &Tx<'_>) -> Result<Vec<Beat>> {
     })
 }
 
+pub(crate) const SEQ: &str = "select seq from workers where id = ?1";
+
 pub(crate) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerSeq> {
     if let Some((_, seq)) = tx.last_worker.borrow().as_ref().filter(|(id, _)| id == worker) {
         return Ok(*seq);
     }
-    let found = tx.value("select seq from workers where id = ?1", params![worker])?;
+    let found = tx.value(SEQ, params![worker])?;
     let seq = found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))?;
     tx.last_worker.replace(Some((worker.clone(), seq)));
     Ok(seq)
 }
 
+pub(crate) const IS_LIVE: &str = "select state <> 'stopped' from workers where seq = ?1";
+
 /// Whether a worker may take leases. A stopped or reaped one may not.
 pub(crate) fn is_live(tx: &Tx<'_>, seq: WorkerSeq) -> Result<bool> {
-    tx.one("select state <> 'stopped' from workers where seq = ?1", params![seq], |row| row.get(0))
+    tx.one(IS_LIVE, params![seq], |row| row.get(0))
 }
+
+pub(crate) const BOOT_ID: &str = "select boot_id from workers where seq = ?1";
 
 pub(crate) fn boot_id(tx: &Tx<'_>, seq: WorkerSeq) -> Result<String> {
     if let Some((_, boot_id)) = tx.last_boot_id.borrow().as_ref().filter(|(known, _)| *known == seq) {
         return Ok(boot_id.clone());
     }
-    let boot_id: String =
-        tx.one("select boot_id from workers where seq = ?1", params![seq], |row| row.get(0))?;
+    let boot_id: String = tx.one(BOOT_ID, params![seq], |row| row.get(0))?;
     tx.last_boot_id.replace(Some((seq, boot_id.clone())));
     Ok(boot_id)
 }
@@ -194,10 +198,12 @@ pub(crate) fn served(tx: &Tx<'_>, seq: WorkerSeq) -> Result<ServedJobs> {
     tx.one("select queues from workers where seq = ?1", params![seq], |row| served_from_json(row.get(0)?))
 }
 
+pub(crate) const ANY_LIVE: &str = "select 1 from workers where state <> 'stopped' limit 1";
+
 /// A single statement, which needs no transaction.
 pub(crate) fn any_live(sql: &dyn Sql) -> Result<bool> {
     let mut found = false;
-    sql.query("select 1 from workers where state <> 'stopped' limit 1", params![], &mut |_| {
+    sql.query(ANY_LIVE, params![], &mut |_| {
         found = true;
         Ok(false)
     })?;
@@ -278,7 +284,7 @@ fn certain_to_json(jobs: &CertainJobs) -> String {
     serde_json::to_string(jobs).expect("a name serializes to JSON")
 }
 
-fn served_from_json(json: Option<&str>) -> Result<ServedJobs> {
+pub(crate) fn served_from_json(json: Option<&str>) -> Result<ServedJobs> {
     let Some(json) = json else {
         return Ok(ServedJobs::All);
     };

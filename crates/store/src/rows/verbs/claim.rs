@@ -67,7 +67,7 @@ pub(crate) fn claim(
                 capacity.has_left_some = true;
                 break;
             }
-            if let Some(claim) = take(tx, &head, worker, until)? {
+            if let Some(claim) = take(tx, head.seq, worker, until)? {
                 stdin_bytes += claim.stdin.as_ref().map_or(0, Vec::len);
                 claims.push(Claim { is_limited: capacity.is_limited(head.queue_id), ..claim });
                 capacity.take(head.queue_id);
@@ -304,8 +304,13 @@ fn read_head(row: &Row<'_>, queue_id: QueueKey) -> Result<Head> {
 }
 
 /// `None` if the job is not due, because the clock was set back since it was made ready: then it is postponed.
-fn take(tx: &mut Tx<'_>, head: &Head, worker: &WorkerId, until: Timestamp) -> Result<Option<Claim>> {
-    let ready = read_ready(tx, head.seq)?;
+pub(crate) fn take(
+    tx: &mut Tx<'_>,
+    seq: JobSeq,
+    worker: &WorkerId,
+    until: Timestamp,
+) -> Result<Option<Claim>> {
+    let ready = read_ready(tx, seq)?;
     let job = &ready.job;
     let event = Event::Claim { worker: worker.clone(), until };
     let policy = settings::policy(tx, job)?;
@@ -341,25 +346,23 @@ struct ReadyJob {
 }
 
 /// In one statement: each costs more than the columns that it reads.
+pub(crate) const READY_JOB: &str = select_jobs!(
+    ", j.command, j.cwd, j.timeout_ms, j.environment_id, q.name, q.limits",
+    "join queues q on q.id = j.queue_id where j.seq = ?1"
+);
+
 fn read_ready(tx: &Tx<'_>, seq: JobSeq) -> Result<ReadyJob> {
-    tx.one(
-        select_jobs!(
-            ", j.command, j.cwd, j.timeout_ms, j.environment_id, q.name, q.limits",
-            "join queues q on q.id = j.queue_id where j.seq = ?1"
-        ),
-        params![seq],
-        |row| {
-            Ok(ReadyJob {
-                job: row::read_row(tx, row)?,
-                command: row.get(26)?,
-                cwd: row.get(27)?,
-                timeout: row.get(28)?,
-                environment_id: row.get(29)?,
-                queue: row.get(30)?,
-                queue_limits: row::limits(row.get(31)?)?,
-            })
-        },
-    )
+    tx.one(READY_JOB, params![seq], |row| {
+        Ok(ReadyJob {
+            job: row::read_row(tx, row)?,
+            command: row.get(26)?,
+            cwd: row.get(27)?,
+            timeout: row.get(28)?,
+            environment_id: row.get(29)?,
+            queue: row.get(30)?,
+            queue_limits: row::limits(row.get(31)?)?,
+        })
+    })
 }
 
 impl ReadyJob {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::rows::dialect::Wording;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::row;
@@ -16,7 +17,8 @@ use crate::{EnqueueError, EnqueueRefusal, EnqueueResult, RefusedJob, Result};
 use domain::batch::find_cycle;
 use domain::job::environment::Environment;
 use domain::job::life::{Life, WaitIndex};
-use domain::job::{NewJob, Start};
+use domain::job::{NewJob, OnDependencyFailure, Start};
+use domain::plan::consequences::End;
 use domain::values::name::{BatchName, JobId, QueueName};
 use domain::values::timestamp::Timestamp;
 
@@ -41,7 +43,7 @@ pub(crate) fn enqueue(tx: &mut Tx<'_>, jobs: &[NewJob]) -> Result<Vec<EnqueueRes
     // All jobs of the call are stored now, so they can depend on each other in any order.
     for (at, seq) in blocked {
         let depends_on = renamed.get(&at).unwrap_or(&jobs[at].depends_on);
-        link_dependencies(tx, depends_on, seq)?
+        call.link_dependencies(tx, &jobs[at], depends_on, seq)?
             .map_err(|reason| EnqueueError::Refused(RefusedJob { at, reason }))?;
     }
     Ok(answers)
@@ -137,38 +139,15 @@ impl NewNumbers {
     }
 }
 
-fn unused_number(tx: &Tx<'_>) -> Result<JobSeq> {
-    let sql = wording!(
-        ("select coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence)"
-            | "select nextval('jobs_seq_seq'), 0")
-    );
-    let (after_last, next_seq): (JobSeq, Option<JobSeq>) =
-        tx.one(sql.of(tx), params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    next_seq.map(|next| next.max(after_last)).ok_or_else(|| row::malformed("sequence", "it is empty"))
-}
+pub(crate) const UNUSED_NUMBER: Wording = wording!(
+    ("select coalesce((select max(seq) + 1 from jobs), 1), (select next_seq from sequence)"
+        | "select nextval('jobs_seq_seq'), 0")
+);
 
-/// Records what a new job waits for. It was stored as blocked by each of its dependencies. Finished ones are applied
-/// last, because one that cancels the job also ends its waiting for the others.
-fn link_dependencies(
-    tx: &mut Tx<'_>,
-    depends_on: &[JobId],
-    seq: JobSeq,
-) -> Result<Result<(), EnqueueRefusal>> {
-    let mut finished = Vec::new();
-    for parent in depends_on {
-        match dependencies::look_up(tx, parent)? {
-            Parent::Unknown => return Ok(Err(EnqueueRefusal::UnknownDependency(parent.clone()))),
-            Parent::Unfinished { seq: parent_seq } => dependencies::add(tx, parent_seq, seq, true)?,
-            Parent::Finished { seq: parent_seq, end } => {
-                dependencies::add(tx, parent_seq, seq, false)?;
-                finished.push(end);
-            }
-        }
-    }
-    if !finished.is_empty() {
-        dependencies::unblock(tx, &row::by_seq(tx, seq)?, &finished)?;
-    }
-    Ok(Ok(()))
+fn unused_number(tx: &Tx<'_>) -> Result<JobSeq> {
+    let (after_last, next_seq): (JobSeq, Option<JobSeq>) =
+        tx.one(UNUSED_NUMBER.of(tx), params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    next_seq.map(|next| next.max(after_last)).ok_or_else(|| row::malformed("sequence", "it is empty"))
 }
 
 /// The data that the jobs of one call share.
@@ -193,9 +172,13 @@ impl EnqueueCall {
             return Ok(Ok(EnqueueResult::Existing(holder)));
         }
 
-        let Some(life) = first_life(tx, job) else {
+        let Some(life) = first_life(tx, job, job.depends_on.len()) else {
             return Ok(Err(EnqueueRefusal::TooLate));
         };
+        // A new batch without a job would have to be deleted, which a role that can only enqueue may not do.
+        if job.if_absent && job.batch.is_some() && is_taken(tx, &job.id)? {
+            return Ok(Ok(EnqueueResult::Existing(job.id.clone())));
+        }
         let seq = self.numbers.next(tx)?;
         let queue_id = self.queue_id(tx, &job.queue)?;
         let ids = RowIds {
@@ -217,21 +200,47 @@ impl EnqueueCall {
             history::add_stdin(tx, seq, stdin)?;
         }
         for tag in &job.tags {
-            tx.execute(
-                "insert into job_tags (tag, seq) values (?1, ?2) on conflict do nothing",
-                params![tag, seq],
-            )?;
+            tx.execute(INSERT_TAG, params![tag, seq])?;
         }
         if let Some(key) = &job.unique_key {
             unique_keys::take(tx, key, seq, job.options.unique_for)?;
         }
         tx.counters.enqueue(queue_id, ids.batch_id);
-        match life.wait_index(tx.now) {
-            WaitIndex::Ready => ready::insert_ready(tx, queue_id, job.priority, life.due_at, seq)?,
-            WaitIndex::Waiting => ready::insert_waiting(tx, life.due_at, seq)?,
-            WaitIndex::None => {}
-        }
+        await_start(tx, queue_id, job, &life, seq)?;
         Ok(Ok(EnqueueResult::Created(job.id.clone())))
+    }
+
+    /// Records what a new job waits for. It was stored as blocked by each of its dependencies. Finished ones are applied
+    /// last, because one that cancels the job also ends its waiting for the others.
+    fn link_dependencies(
+        &mut self,
+        tx: &mut Tx<'_>,
+        job: &NewJob,
+        depends_on: &[JobId],
+        seq: JobSeq,
+    ) -> Result<Result<(), EnqueueRefusal>> {
+        let mut finished = Vec::new();
+        for parent in depends_on {
+            match dependencies::hold(tx, parent)? {
+                Parent::Unknown => return Ok(Err(EnqueueRefusal::UnknownDependency(parent.clone()))),
+                Parent::Unfinished { seq: parent_seq } => dependencies::add_new(tx, parent_seq, seq, true)?,
+                Parent::Finished { seq: parent_seq, end } => {
+                    dependencies::add_new(tx, parent_seq, seq, false)?;
+                    finished.push(end);
+                }
+            }
+        }
+        let runs_regardless = job.options.on_dependency_failure() == OnDependencyFailure::Run;
+        if finished.is_empty() {
+            Ok(Ok(()))
+        } else if runs_regardless || !finished.contains(&End::Failure) {
+            let queue_id = self.queue_id(tx, &job.queue)?;
+            let blocked_by = depends_on.len() - finished.len();
+            meet_dependencies(tx, queue_id, job, blocked_by, seq).map(Ok)
+        } else {
+            dependencies::unblock(tx, &row::by_seq(tx, seq)?, &finished)?;
+            Ok(Ok(()))
+        }
     }
 
     fn queue_id(&mut self, tx: &Tx<'_>, name: &QueueName) -> Result<QueueKey> {
@@ -280,45 +289,75 @@ struct RowIds {
     batch_id: Option<BatchKey>,
 }
 
+/// Stores that some dependencies of a new job do not block it. Changes only what a role that can only enqueue may change.
+fn meet_dependencies(
+    tx: &mut Tx<'_>,
+    queue_id: QueueKey,
+    job: &NewJob,
+    blocked_by: usize,
+    seq: JobSeq,
+) -> Result<()> {
+    tx.execute("update jobs set blocked_by = ?2 where seq = ?1", params![seq, blocked_by])?;
+    match first_life(tx, job, blocked_by) {
+        Some(life) => await_start(tx, queue_id, job, &life, seq),
+        // It was refused before it was stored.
+        None => Ok(()),
+    }
+}
+
+/// Puts a new job where it waits for its start.
+fn await_start(tx: &mut Tx<'_>, queue_id: QueueKey, job: &NewJob, life: &Life, seq: JobSeq) -> Result<()> {
+    match life.wait_index(tx.now) {
+        WaitIndex::Ready => ready::insert_ready(tx, queue_id, job.priority, life.due_at, seq),
+        WaitIndex::Waiting => ready::insert_waiting(tx, life.due_at, seq),
+        WaitIndex::None => Ok(()),
+    }
+}
+
 /// `None` if its time is out of range.
-fn first_life(tx: &Tx<'_>, job: &NewJob) -> Option<Life> {
+fn first_life(tx: &Tx<'_>, job: &NewJob, blocked_by: usize) -> Option<Life> {
     let run_at: Option<Timestamp> = match job.start {
         Start::Now => None,
         Start::At(at) => Some(at),
         Start::After(delay) => Some(tx.now.checked_add(delay)?),
     };
-    let blocked_by = u32::try_from(job.depends_on.len()).unwrap_or(u32::MAX);
+    let blocked_by = u32::try_from(blocked_by).unwrap_or(u32::MAX);
     Some(Life::begin(run_at, job.max_retries, blocked_by, tx.now))
 }
+
+pub(crate) const INSERT_TAG: &str = "insert into job_tags (tag, seq) values (?1, ?2) on conflict do nothing";
+
+pub(crate) const INSERT: &str = "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at,
+                       max_retries, created_at, updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags,
+                       depends_on, options, batch_id)
+     values (?1, ?2, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+     on conflict (id) do nothing";
 
 /// `false` if its id is taken.
 fn insert_row(tx: &Tx<'_>, job: &NewJob, life: &Life, ids: &RowIds) -> Result<bool> {
     let depends_on: Vec<&str> = job.depends_on.iter().map(JobId::as_str).collect();
     let inserted = tx.execute(
-        "insert into jobs (seq, id, queue_id, priority, state, blocked_by, run_at, due_at, max_retries, created_at,
-                           updated_at, command, cwd, environment_id, timeout_ms, unique_key, tags, depends_on, options,
-                           batch_id)
-         values (?1, ?2, ?3, ?4, 'pending', ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
-         on conflict (id) do nothing",
+        INSERT,
         params![
-        ids.seq,
-        job.id,
-        ids.queue_id,
-        job.priority,
-        job.depends_on.len(),
-        life.run_at,
-        life.due_at,
-        life.max_retries,
-        tx.now,
-        job.command,
-        job.cwd,
-        ids.environment_id,
-        job.timeout,
-        job.unique_key,
-        to_json(&job.tags),
-        to_json(&depends_on),
-        job.options.to_json(),
-        ids.batch_id,
-    ])?;
+            ids.seq,
+            job.id,
+            ids.queue_id,
+            job.priority,
+            job.depends_on.len(),
+            life.run_at,
+            life.due_at,
+            life.max_retries,
+            tx.now,
+            job.command,
+            job.cwd,
+            ids.environment_id,
+            job.timeout,
+            job.unique_key,
+            to_json(&job.tags),
+            to_json(&depends_on),
+            job.options.to_json(),
+            ids.batch_id,
+        ],
+    )?;
     Ok(inserted == 1)
 }

@@ -49,11 +49,10 @@ pub(crate) fn wake_for_freed_capacity(tx: &mut Tx<'_>) -> Result<()> {
     Ok(())
 }
 
+/// By the primary keys of `queues` and `ready`.
+pub(crate) const HAS_LIMITED_READY: &str = "select 1 from queues
+     where id = ?1 and concurrency is not null and exists (select 1 from ready where queue_id = queues.id)";
+
 fn has_limited_ready(tx: &Tx<'_>, queue_id: QueueKey) -> Result<bool> {
-    // By the primary keys of `queues` and `ready`.
-    tx.exists(
-        "select 1 from queues
-         where id = ?1 and concurrency is not null and exists (select 1 from ready where queue_id = queues.id)",
-        params![queue_id],
-    )
+    tx.exists(HAS_LIMITED_READY, params![queue_id])
 }

@@ -3,10 +3,10 @@
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection};
 
-use crate::Result;
 use crate::rows::Dialect;
 use crate::rows::sql::{Columns, Params, Row, Sql};
-use crate::rows::value::Value;
+use crate::rows::value::{Value, malformed};
+use crate::{Result, StoreError};
 
 impl Sql for Connection {
     fn query(
@@ -31,6 +31,11 @@ impl Sql for Connection {
 
     fn dialect(&self) -> Dialect {
         Dialect::Sqlite
+    }
+
+    /// Impossible: a writer is alone.
+    fn conflict(&self) -> StoreError {
+        malformed("row", "it has changed in this transaction")
     }
 }
 
