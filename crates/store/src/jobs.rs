@@ -49,6 +49,11 @@ impl dyn Store + '_ {
         self.view(|tx| find::find(tx, id))
     }
 
+    /// The least about a job: a role that can only enqueue may read it.
+    pub fn summary(&self, id: &JobId) -> Result<Option<JobSummary>> {
+        self.view(|tx| find::summary(tx, id))
+    }
+
     /// A job with its events and its history.
     pub fn record(&self, id: &JobId) -> Result<Option<JobRecord>> {
         let mut record = self.view(|tx| find::record(tx, id))?;
@@ -242,6 +247,14 @@ impl EnqueueResult {
             Self::Existing(_) => false,
         }
     }
+}
+
+/// The number, queue and state of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobSummary {
+    pub number: u64,
+    pub queue: QueueName,
+    pub state: StateName,
 }
 
 /// A job as a selection found it.

@@ -97,6 +97,7 @@ fn read_all(fixture: &Fixture) {
     let store = &fixture.store;
     for id in ["completed-1", "blocked-1", "unknown"] {
         store.find(&job_id(id)).expect("find");
+        store.summary(&job_id(id)).expect("summary");
         store.record(&job_id(id)).expect("record");
         store.output(&job_id(id), 1).expect("output");
         store.graph(&job_id(id), PAGE).expect("graph");

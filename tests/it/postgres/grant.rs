@@ -93,14 +93,15 @@ fn an_enqueuer_enqueues() {
     let (cluster, home) = queue_with("enqueuer");
     let (url, owner) = (cluster.socket_url("O%27Neil%20%22x"), cluster.socket_url("keeper"));
     let enqueue = |args: &[&str]| {
-        home.run([&["enqueue", "-q", "--store", &url][..], args, &["--", "cat"]].concat()).ok().stdout
+        home.run([&["enqueue", "--store", &url][..], args, &["--", "cat"]].concat()).ok().stdout
     };
     enqueue(&["--id", "plain"]);
     enqueue(&["--id", "plain", "--if-absent"]);
-    enqueue(&["--id", "other", "--queue", "new-queue", "--tag", "t", "--in", "1h"]);
+    enqueue(&["--id", "other", "--queue", "new-queue", "--tag", "t", "--delay", "1h"]);
     enqueue(&["--id", "holder", "--unique-key", "k"]);
     assert_eq!(enqueue(&["--id", "another", "--unique-key", "k"]), "holder\n");
-    enqueue(&["--id", "child", "--after", "plain,holder"]);
+    assert_eq!(enqueue(&["--id", "json", "--json"]), "{\"id\":\"json\",\"existing\":false}\n");
+    enqueue(&["--id", "child", "--after", "plain", "--after", "holder"]);
     enqueue(&["--id", "member", "--batch", "b"]);
     enqueue(&["--id", "second", "--batch", "b"]);
     enqueue(&["--id", "second", "--batch", "unused", "--if-absent"]);
@@ -111,7 +112,7 @@ fn an_enqueuer_enqueues() {
         .run()
         .ok();
     home.run(["enqueue", "-q", "--id", "plain", "--store", &url, "--", "true"]).fails(4).says("plain");
-    home.run(["enqueue", "-q", "--after", "nobody", "--store", &url, "--", "true"]).fails(3);
+    home.run(["enqueue", "-q", "--after", "missing", "--store", &url, "--", "true"]).fails(3);
 
     home.run(["worker", "run", "--until-empty", "-q", "--store", &owner]).ok();
     // A dependency that is met blocks nothing.
@@ -120,10 +121,10 @@ fn an_enqueuer_enqueues() {
     let completed = "select string_agg(id, ' ' order by id) from queuectl.jobs where state = 'completed'";
     let completed = String::from_utf8(cluster.try_sql("keeper", "jobs", completed).stdout).expect("text");
     assert!(
-        completed.contains("captured captured-again child fed holder late-child member plain second secret"),
+        completed
+            .contains("captured captured-again child fed holder json late-child member plain second secret"),
         "{completed}"
     );
-    home.run(["doctor", "--full", "--store", &owner]).ok();
 
     for refused in [
         &["cancel", "child"][..],
@@ -133,9 +134,7 @@ fn an_enqueuer_enqueues() {
         &["list"],
         &["logs", "child"],
         &["config", "set", "lease", "60s"],
-        &["pause"],
-        &["worker", "run", "--until-empty"],
-        &["store", "migrate"],
+        &["queue", "pause", "default"],
     ] {
         let ran = home.run([refused, &["--store", &url]].concat());
         assert_ne!(ran.status.code(), Some(0), "{refused:?}: {}", ran.stdout);

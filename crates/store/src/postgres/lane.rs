@@ -5,13 +5,15 @@
 //! verb writes, and the second flight sends one statement for each kind of write, and the commit.
 //!
 //! A question that the first flight has no answer to, or a write without a set-based form, means that the verb needs rows
-//! which others may be changing. The verb then *leaves* the lane: everything is rolled back, and it runs alone. So a case
-//! that this module does not foresee is slow, and not wrong.
+//! which others may be changing. The verb then *leaves* the lane: everything is rolled back, and it runs alone, or in the
+//! case of an enqueue row by row. So a case that this module does not foresee is slow, and not wrong.
 //!
 //! Why several writers at a time do each other no harm:
 //! - A turn changes jobs that its worker holds, whose rows the first flight has locked, and jobs whose rows in `ready` it
 //!   has locked. A claim skips those that another has locked.
 //! - Counters are added to a shard of the worker, or to a random one by an enqueue, in the order of their keys.
+//! - An enqueue that runs row by row locks the jobs that new ones depend on, and batches. A turn asks for dependents of a
+//!   job after it has locked the job.
 //! - Every other row that a verb reads here is only changed by verbs that run alone.
 
 pub(super) mod answers;

@@ -19,17 +19,18 @@ use crate::verbs::jobs::start_hints::hint_not_starting;
 use crate::verbs::jobs::typed_command::{
     HOW_TO_QUOTE_JSON, bad_json, begins_json, given_command, looks_like_split_json,
 };
-use crate::verbs::manage::change::find;
 
+use domain::job::Job;
+use domain::job::handle::JobHandle;
 use domain::job::spec::JobSpec;
-use domain::values::name::{BatchName, QueueName};
+use domain::values::name::{BatchName, JobId, QueueName};
 use ops::OpError;
 use ops::jobs::enqueue::each::EachSpec;
 use ops::jobs::enqueue::lines::LineFormat;
 use ops::jobs::enqueue::{Caller, Enqueuer};
 use ops::json::EnqueuedJson;
 use ops::queues::similar_queue;
-use store::{EnqueueResult, Store};
+use store::{EnqueueResult, Store, StoreError};
 
 /// Add jobs to the queue
 ///
@@ -186,12 +187,16 @@ fn queues_of_unfinished(
                 unfinished.insert(queue.unwrap_or_else(QueueName::default_queue));
             }
             EnqueueResult::Existing(id) => {
-                let job = find(store, id)?;
-                unfinished.extend((!job.life.state.name().is_finished()).then_some(job.queue));
+                unfinished.extend(queue_of_unfinished(store, id)?);
             }
         }
     }
     Ok(unfinished)
+}
+
+/// The queue of a job that still has to run. It may have been removed since.
+fn queue_of_unfinished(store: &dyn Store, id: &JobId) -> Result<Option<QueueName>, Failure> {
+    Ok(store.summary(id)?.filter(|job| !job.state.is_finished()).map(|job| job.queue))
 }
 
 /// One source of jobs may be given. Flags complete the JSON of an argument.
@@ -294,8 +299,8 @@ fn parse_json(json: &str, flags: &JobSpec) -> Result<Input, Failure> {
 
 pub(crate) fn print_one(context: &Context, store: &dyn Store, answer: &EnqueueResult) -> Result<(), Failure> {
     if context.json {
-        let job = find(store, answer.id())?;
-        return context.print_json(&EnqueuedJson { job: (&job).into(), existing: !answer.is_created() });
+        let job = readable(store, answer.id())?;
+        return context.print_json(&shown(job.as_ref(), answer));
     }
     print_ids(context, std::slice::from_ref(answer))
 }
@@ -304,14 +309,38 @@ fn print_batch(context: &Context, store: &dyn Store, answers: &[EnqueueResult]) 
     if !context.json {
         return print_ids(context, answers);
     }
-    let jobs: Result<Vec<_>, Failure> = answers.iter().map(|answer| find(store, answer.id())).collect();
+    let jobs: Result<Vec<_>, Failure> = answers.iter().map(|answer| readable(store, answer.id())).collect();
     let jobs = jobs?;
-    let shown: Vec<EnqueuedJson<'_>> = jobs
-        .iter()
-        .zip(answers)
-        .map(|(job, answer)| EnqueuedJson { job: job.into(), existing: !answer.is_created() })
-        .collect();
+    let shown: Vec<_> = jobs.iter().zip(answers).map(|(job, answer)| shown(job.as_ref(), answer)).collect();
     context.print_json(&shown)
+}
+
+/// An enqueued job, unless the caller may only enqueue. The job is stored, so that is no failure.
+fn readable(store: &dyn Store, id: &JobId) -> Result<Option<Job>, Failure> {
+    match store.find(id) {
+        Err(StoreError::Obstacle { .. }) => Ok(None),
+        found => Ok(Some(found?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?)),
+    }
+}
+
+/// What `--json` prints for an enqueued job.
+#[derive(serde::Serialize)]
+#[serde(untagged)]
+enum AnswerJson<'a> {
+    Readable(Box<EnqueuedJson<'a>>),
+    /// The caller may only enqueue.
+    Unreadable {
+        id: &'a JobId,
+        existing: bool,
+    },
+}
+
+fn shown<'a>(job: Option<&'a Job>, answer: &'a EnqueueResult) -> AnswerJson<'a> {
+    let existing = !answer.is_created();
+    match job {
+        Some(job) => AnswerJson::Readable(Box::new(EnqueuedJson { job: job.into(), existing })),
+        None => AnswerJson::Unreadable { id: answer.id(), existing },
+    }
 }
 
 fn print_ids(context: &Context, answers: &[EnqueueResult]) -> Result<(), Failure> {
@@ -324,7 +353,8 @@ fn print_ids(context: &Context, answers: &[EnqueueResult]) -> Result<(), Failure
             writeln!(out, "{}", answer.id())?;
             continue;
         }
-        let handle = find(context.store()?, answer.id())?.handle();
+        let number = context.store()?.summary(answer.id())?.map(|job| job.number);
+        let handle = JobHandle { id: answer.id().clone(), number }.short();
         match answer {
             EnqueueResult::Created(_) => writeln!(out, "Job {handle} enqueued")?,
             EnqueueResult::Existing(_) => writeln!(out, "Job {handle} already exists")?,

@@ -27,6 +27,9 @@ pub(super) struct SetForm {
 enum Effect {
     /// Exactly one for each call. Otherwise another transaction was quicker, and the flight must fail.
     One,
+    /// As `One`, for an insert that otherwise leaves out rows that exist: without `on conflict` the server checks its
+    /// indexes once for each row instead of twice.
+    New,
     Any,
 }
 
@@ -40,7 +43,8 @@ const STATEMENTS: [(&str, &str, Effect); 9] = [
     (ready::INSERT.postgres, "iiii", Effect::Any),
     (counters::ADD_TO_SHARD, "itiii", Effect::Any),
     (workers::BEAT, "ii", Effect::One),
-    (enqueue::INSERT, "itiiiiiiittiitttti", Effect::One),
+    // An id that is taken fails the flight.
+    (enqueue::INSERT, "itiiiiiiittiitttti", Effect::New),
     (enqueue::INSERT_TAG, "ti", Effect::Any),
 ];
 
@@ -62,6 +66,10 @@ pub(super) fn form_of(sql: &str) -> Option<(&'static str, &'static SetForm)> {
 
 fn set_form(sql: &str, letters: &str, effect: Effect) -> SetForm {
     let kinds: Vec<Kind> = letters.chars().map(kind).collect();
+    let sql = match effect {
+        Effect::New => sql.split("on conflict").next().unwrap_or(sql).trim_end(),
+        Effect::One | Effect::Any => sql,
+    };
     let source = rows_of(&kinds);
     let body = if sql == ready::INSERT.postgres {
         INSERT_READY.replace("ROWS", &source)
@@ -72,7 +80,7 @@ fn set_form(sql: &str, letters: &str, effect: Effect) -> SetForm {
     };
     let sql = match effect {
         Effect::One => checked(&body),
-        Effect::Any => body,
+        Effect::New | Effect::Any => body,
     };
     SetForm { sql, kinds }
 }
@@ -156,6 +164,8 @@ mod tests {
             "update t set a = u.p2  from unnest($1::bigint[], $2::bytea[]) as u(p1, p2) \
              where seq = u.p1"
         );
+        let new = set_form("insert into t (a) values (?1) on conflict do nothing", "i", Effect::New);
+        assert_eq!(new.sql, "insert into t (a)  select u.p1 from unnest($1::bigint[]) as u(p1)");
         assert!(checked(&update.sql).ends_with("cardinality($1) as int) from changed"));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn id(tx: &Tx<'_>, environment: &Environment) -> Result<EnvironmentKe
 }
 
 /// On PostgreSQL.
-pub(crate) const CAN_COMPARE: &str = "select has_column_privilege('environments', 'variables', 'select')";
+pub(crate) const CAN_COMPARE: &str = "values (has_column_privilege('environments', 'variables', 'select'))";
 
 /// A role that can only enqueue must not read environments, so it cannot find one that is the same as its own either.
 fn can_compare(tx: &Tx<'_>) -> Result<bool> {

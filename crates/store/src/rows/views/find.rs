@@ -1,19 +1,30 @@
 //! Looking up a job.
 
-use crate::Result;
 use crate::rows::jobs::history;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{read_job, select_whole_jobs};
 use crate::rows::keys::JobSeq;
-use crate::rows::named;
 use crate::rows::tables::{events, runs};
 use crate::rows::tx::Tx;
 use crate::rows::verbs::enqueue;
+use crate::rows::{named, params};
+use crate::{JobSummary, Result};
 use domain::job::{Job, JobRecord};
 use domain::values::name::JobId;
 
 pub(crate) fn find(tx: &Tx<'_>, id: &JobId) -> Result<Option<Job>> {
     tx.first(select_whole_jobs!("where j.id = :id"), named! { id }, |row| read_job(tx, row))
+}
+
+pub(crate) fn summary(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobSummary>> {
+    tx.first(
+        "select j.seq, q.name, j.state from jobs j join queues q on q.id = j.queue_id where j.id = ?1",
+        params![id],
+        |row| {
+            let seq: JobSeq = row.get(0)?;
+            Ok(JobSummary { number: seq.number(), queue: row.get(1)?, state: row.get(2)? })
+        },
+    )
 }
 
 pub(crate) fn record(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRecord>> {

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::{queue_of_unfinished, readable, shown};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::flags::each::EachSource;
 use crate::render::progress::{Bar, MIN_RATED, rate};
 use crate::render::text::{grouped, jobs, printable};
-use crate::verbs::manage::change::find;
 use domain::job::spec::JobSpec;
 use domain::values::name::{JobId, QueueName};
 use ops::OpError;
@@ -24,7 +24,6 @@ use ops::jobs::enqueue::document;
 use ops::jobs::enqueue::document::Beginning;
 use ops::jobs::enqueue::lines;
 use ops::jobs::enqueue::lines::{LineFormat, Tally};
-use ops::json::EnqueuedJson;
 use store::{EnqueueResult, Store};
 
 const READ_BUFFER: usize = 1 << 20;
@@ -264,8 +263,7 @@ fn store_lines<R: BufRead>(
         out.flush()?;
     }
     if let (true, Some(id)) = (queues.is_empty(), last_existing) {
-        let job = find(enqueuer.store(), &id)?;
-        queues.extend((!job.life.state.name().is_finished()).then_some(job.queue));
+        queues.extend(queue_of_unfinished(enqueuer.store(), &id)?);
     }
     Ok(queues)
 }
@@ -328,9 +326,8 @@ impl StoreProgress<'_> {
             for answer in answers {
                 out.write_all(if self.json_started { b"," } else { b"[" })?;
                 self.json_started = true;
-                let job = find(self.store, answer.id())?;
-                let shown = EnqueuedJson { job: (&job).into(), existing: !answer.is_created() };
-                write_json(&mut out, &shown, false)?;
+                let job = readable(self.store, answer.id())?;
+                write_json(&mut out, &shown(job.as_ref(), answer), false)?;
             }
         } else if !self.context.stdout_is_terminal {
             for answer in answers {
