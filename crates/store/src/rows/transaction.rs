@@ -69,7 +69,7 @@ impl dyn Store + '_ {
     ) -> Result<T, E> {
         let mut answer = None;
         let effects = self.write_together(verb, &mut |tx| {
-            let result = answer.insert(work(tx));
+            let result = answer.insert(moving::refuse(tx).map_err(E::from).and_then(|()| work(tx)));
             Ok(if result.is_ok() { Verdict::Commit } else { Verdict::RollBack })
         })?;
         match (effects, answer) {

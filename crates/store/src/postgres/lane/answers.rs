@@ -34,6 +34,11 @@ pub(in crate::postgres) enum Answer {
     Integers(Vec<Option<i64>>),
 }
 
+/// Whole rows.
+pub(super) fn parts(rows: Vec<Row>) -> Vec<Answer> {
+    rows.into_iter().map(|row| Answer::Part(Rc::new(row), 0)).collect()
+}
+
 impl Columns for Answer {
     fn index(&self, name: &str) -> Result<usize> {
         let index = match self {

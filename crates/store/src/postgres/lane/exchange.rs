@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::Lane;
-use super::answers::Answer;
+use super::answers::{Answer, parts};
 use crate::postgres::session::flight::Request;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::environments;
@@ -199,10 +199,6 @@ pub(in crate::postgres) fn board(
         skipped_some,
         next_due,
     }))
-}
-
-fn parts(rows: Vec<Row>) -> Vec<Answer> {
-    rows.into_iter().map(|row| Answer::Part(Rc::new(row), 0)).collect()
 }
 
 /// Answers questions about the worker itself. Returns its number.

@@ -2,8 +2,8 @@
 
 use crate::rows::jobs::row::JobRow;
 use crate::rows::keys::JobSeq;
-use crate::rows::named;
 use crate::rows::tx::Tx;
+use crate::rows::{named, params, wording};
 use crate::{Conflict, Result};
 use domain::job::unique::UniqueFor;
 use domain::values::name::JobId;
@@ -20,12 +20,15 @@ pub(crate) fn holder(tx: &Tx<'_>, key: &str) -> Result<Option<JobId>> {
 /// Takes a free key. On PostgreSQL another enqueue may have taken it since the caller found it free: then the verb has to
 /// be repeated.
 pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: JobSeq, unique_for: UniqueFor) -> Result<()> {
-    let taken = tx.execute(
-        "insert into unique_keys (key, seq, held_until) values (:key, :seq, :held_until)
+    // The server sees the newest row of the key, but other tables as they were when the statement began: only the row itself
+    // can say whether the key is free.
+    let sql = wording!(
+        "insert into unique_keys (key, seq, held_until) values (?1, ?2, ?3)
          on conflict (key) do update set seq = excluded.seq, held_until = excluded.held_until
-         where unique_keys.held_until <= :now or not exists (select 1 from jobs where seq = unique_keys.seq)",
-        named! { key, seq, held_until: unique_for.held_until(tx.now), now: tx.now },
-    )?;
+         where unique_keys.held_until <= ?4",
+        (" or not exists (select 1 from jobs where seq = unique_keys.seq)" | "")
+    );
+    let taken = tx.execute(sql.of(tx), params![key, seq, unique_for.held_until(tx.now), tx.now])?;
     if taken == 1 { Ok(()) } else { Err(tx.conflict()) }
 }
 

@@ -15,9 +15,10 @@ pub(crate) fn is_reserved(key: &str) -> bool {
     [MOVED_TO, COPY_OF].contains(&key)
 }
 
+pub(crate) const FIND: &str = "select key, value from settings where key in ('moved_to', 'copy_of')";
+
 pub(crate) fn find(tx: &Tx<'_>) -> Result<Option<Relocation>> {
-    let sql = "select key, value from settings where key in ('moved_to', 'copy_of')";
-    tx.first(sql, params![], |row| {
+    tx.first(FIND, params![], |row| {
         let (key, address): (&str, String) = (row.get(0)?, row.get(1)?);
         Ok(if key == MOVED_TO { Relocation::MovedTo(address) } else { Relocation::CopyOf(address) })
     })
