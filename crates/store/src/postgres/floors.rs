@@ -39,7 +39,7 @@ pub(super) fn raise(session: &Session, clock: Option<i64>, every: Duration) -> R
     let every = i64::try_from(every.as_millis()).unwrap_or(i64::MAX);
     let due = DUE.replace("SELECT_CLOCK", CLOCK);
     let params = vec![(&clock as _, Type::INT8), (&every as _, Type::INT8)];
-    let done = session.fly(None, &[Request { sql: &due, params }], None)?;
+    let done = session.ask(Request { sql: &due, params })?;
     if done.rows.iter().any(|rows| !rows.is_empty()) {
         return Ok(());
     }

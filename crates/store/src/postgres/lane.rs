@@ -12,6 +12,7 @@
 //! - A turn changes jobs that its worker holds, whose rows the first flight has locked, and jobs whose rows in `ready` it
 //!   has locked. A claim skips those that another has locked.
 //! - Counters are added to a shard of the worker, or to a random one by an enqueue, in the order of their keys.
+//! - A turn adds to rows of `minutes` in the shard of its worker. It has locked the row of the worker.
 //! - An enqueue that runs row by row locks the jobs that new ones depend on, and batches. A turn asks for dependents of a
 //!   job after it has locked the job.
 //! - Every other row that a verb reads here is only changed by verbs that run alone.
@@ -20,6 +21,7 @@ pub(super) mod answers;
 pub(super) mod enqueue;
 pub(super) mod exchange;
 pub(super) mod extend;
+mod minutes;
 pub(super) mod promote;
 mod set_form;
 mod writes;

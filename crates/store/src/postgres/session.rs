@@ -247,6 +247,11 @@ impl Session {
         Ok(began)
     }
 
+    /// Asks in a transaction of its own, outside the gate.
+    pub(super) fn ask(&self, request: Request<'_>) -> Result<Flown, Failure> {
+        self.fly(Some(&format!("begin; {}", self.local_settings())), &[request], Some("commit"))
+    }
+
     /// Begins a transaction in the gate together with others, and asks these questions in it. Returns the server's time.
     pub(super) fn begin_together(
         &self,
@@ -289,7 +294,8 @@ impl Session {
         if let Some(known) = self.can_compare_environments.get() {
             return Ok(known);
         }
-        let can_compare = self.batch(environments::CAN_COMPARE)?.as_deref() == Some("t");
+        let can_compare =
+            self.batch(&(self.local_settings() + environments::CAN_COMPARE))?.as_deref() == Some("t");
         self.can_compare_environments.set(Some(can_compare));
         Ok(can_compare)
     }

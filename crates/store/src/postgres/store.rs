@@ -184,10 +184,13 @@ impl PostgresStore {
                 // A newer program has renamed the gate.
                 session.prepare_schema(Permission::Nothing)?;
             }
-            if failure.code() != Some(&SqlState::LOCK_NOT_AVAILABLE) {
+            let is_conflict = failure.health() == Health::Conflict;
+            let may_repeat = is_conflict || failure.code() == Some(&SqlState::LOCK_NOT_AVAILABLE);
+            let is_late = start.elapsed() >= patience;
+            if !may_repeat || (is_conflict && is_late) {
                 return Err(failure.into());
             }
-            if start.elapsed() >= patience {
+            if is_late {
                 return Err(StoreError::Busy { waited: patience, holder: None });
             }
             pause(GATE_PAUSE);

@@ -143,6 +143,24 @@ fn run_hot_verbs(fixture: &Fixture, worker: &WorkerId) {
     }
 }
 
+/// Another session stays in the gate meanwhile, so that a verb which leaves the lane would wait in vain.
+#[test]
+fn no_hot_verb_has_to_be_alone() {
+    let schema = Schema::new();
+    let fixture = Fixture::postgres_in(&schema, Arc::new(TestClock::default()));
+    let worker = fixture.worker("w");
+    let other = schema.session();
+    other.run("begin; lock table gate_1 in row exclusive mode");
+    run_hot_verbs(&fixture, &worker);
+    fixture.pass_secs(60);
+    assert_eq!(fixture.claims(&worker, 20).len(), 20);
+    other.run("commit");
+    let totals = fixture.store.total_metrics().expect("the totals");
+    let activity: Vec<_> = totals.iter().map(|queue| (queue.activity.started, queue.enqueued)).collect();
+    assert_eq!(activity, [(120, 205)]);
+    fixture.recount();
+}
+
 /// A turn that needs more than its own rows runs alone, and has the same result.
 #[test]
 fn jobs_that_became_due_are_claimed_in_order_with_those_that_were_ready() {

@@ -57,6 +57,29 @@ fn workers_count_in_rows_of_their_own_which_become_one_when_the_minute_is_over()
     assert_eq!(started(&observer), jobs as u64);
 }
 
+/// A worker whose session was lost may take a turn while the server still runs the one before.
+#[test]
+fn turns_of_one_worker_in_two_sessions_count_every_job() {
+    let schema = Schema::new();
+    let clock = Arc::new(TestClock::default());
+    let observer = Fixture::postgres_in(&schema, clock.clone());
+    let worker = &observer.worker("w");
+    let jobs = WORKERS * JOBS_PER_WORKER;
+    observer.enqueue_all((0..jobs).map(|number| job(&format!("j-{number}"))));
+    thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            let fixture = Fixture::postgres_in(&schema, clock.clone());
+            scope.spawn(move || {
+                for _ in 0..JOBS_PER_WORKER {
+                    fixture.run(worker, Outcome::Success);
+                }
+            });
+        }
+    });
+    assert_eq!(shards(&schema).len(), 1, "{:?}", shards(&schema));
+    assert_eq!(started(&observer), jobs as u64);
+}
+
 /// Without a sampler for a long time, the rows stay apart until they get coarser. A step may end between two of them.
 #[test]
 fn rows_that_were_never_gathered_are_folded_too() {

@@ -103,6 +103,23 @@ fn a_worker_whose_row_is_locked_is_named_all_the_same() {
     assert_eq!(sleeper.claim(), ["a"]);
 }
 
+/// The first to look makes both due jobs ready, and has room for one.
+#[test]
+fn a_worker_that_makes_more_jobs_ready_than_it_takes_names_another() {
+    let schema = Schema::new();
+    let caller = fixture(&schema);
+    let (first, second) = (Sleeper::all(&schema, "w-1"), Sleeper::all(&schema, "w-2"));
+    // Nothing wakes a worker for jobs that are due later than it looks again.
+    caller.enqueue_all([job("a").delay_secs(3_600), job("b").delay_secs(3_600)]);
+    assert!(second.claim().is_empty() && first.claim().is_empty());
+    assert_eq!(marked(&schema.session()), ["w-1", "w-2"]);
+    first.fixture.pass_secs(3_600);
+    assert_eq!(first.claim(), ["a"]);
+    second.hears_work();
+    second.fixture.pass_secs(3_600);
+    assert_eq!(second.claim(), ["b"]);
+}
+
 #[test]
 fn a_worker_is_named_only_for_queues_that_it_serves() {
     let schema = Schema::new();

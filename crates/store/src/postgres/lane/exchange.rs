@@ -11,6 +11,7 @@ use tokio_postgres::types::Type;
 
 use super::Lane;
 use super::answers::{Answer, parts};
+use super::minutes::Minutes;
 use crate::postgres::session::flight::Request;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::environments;
@@ -104,17 +105,20 @@ pub(in crate::postgres) struct Questions<'a> {
     settled: Vec<&'a str>,
     want: i64,
     pick: String,
+    minutes: Minutes,
 }
 
 impl<'a> Questions<'a> {
-    /// `None` if the turn has to run alone in any case.
-    pub(in crate::postgres) fn of(exchange: &Exchange<'a>) -> Option<Self> {
+    /// `None` if the turn has to run alone in any case. `now` is about the time at which it will run.
+    pub(in crate::postgres) fn of(exchange: &Exchange<'a>, now: Timestamp) -> Option<Self> {
         let settled: Vec<&str> =
             exchange.settlements.iter().map(|settlement| settlement.lease.job.as_str()).collect();
         let distinct: HashSet<&str> = settled.iter().copied().collect();
         // Of two settlements of one job the second is decided by the outcome of the first.
         let is_plain = distinct.len() == settled.len() && !guards::is_off(Guard::Fencing);
-        is_plain.then(|| Self {
+        let minutes = Minutes::around(now).filter(|_| is_plain)?;
+        Some(Self {
+            minutes,
             worker: exchange.worker.as_str(),
             settled,
             want: i64::try_from(exchange.want).unwrap_or(i64::MAX),
@@ -125,6 +129,7 @@ impl<'a> Questions<'a> {
     pub(in crate::postgres) fn requests(&self) -> Vec<Request<'_>> {
         let mut requests = vec![
             Request { sql: WORKER, params: vec![(&self.worker, Type::TEXT)] },
+            self.minutes.request(&self.worker),
             Request { sql: settings::ALL, params: Vec::new() },
             Request { sql: SIGNS, params: Vec::new() },
             Request { sql: hooks::ALL, params: Vec::new() },
@@ -139,6 +144,48 @@ impl<'a> Questions<'a> {
             requests.push(Request { sql: &self.pick, params });
         }
         requests
+    }
+
+    /// Makes the answers of the first flight known to the lane.
+    pub(in crate::postgres) fn board(
+        &self,
+        lane: &mut Lane<'_>,
+        rows: Vec<Vec<Row>>,
+        now: Timestamp,
+    ) -> Result<Boarding> {
+        let mut rows = rows.into_iter();
+        let mut next = || rows.next().unwrap_or_default();
+        let (worker, minute_rows, stored, signs, hook_rows, settled, waited_for, picked) =
+            (next(), next(), next(), next(), next(), next(), next(), next());
+        let (Some(worker), Some(signs)) = (worker.into_iter().next(), signs.into_iter().next()) else {
+            return Ok(Boarding::Alone);
+        };
+        let (has_pending, next_due, has_limited): (bool, Option<i64>, bool) =
+            (signs.get(0), signs.get(1), signs.get(2));
+        let served = workers::served_from_json(worker.get(3))?;
+        if has_pending || has_limited || matches!(served, ServedJobs::Batch(_) | ServedJobs::Job(_)) {
+            return Ok(Boarding::Alone);
+        }
+        let next_due = next_due.map(Timestamp::from_millis);
+        if next_due.is_some_and(|due| due <= now) {
+            return Ok(Boarding::HasDue);
+        }
+        let worker_seq = know_worker(lane, self.worker, worker);
+        self.minutes.know(lane, minute_rows, now);
+        lane.answers.otherwise(settings::ALL, parts(stored));
+        lane.answers.otherwise(hooks::ALL, parts(hook_rows));
+        lane.answers.otherwise(capacity::HAS_LIMITED_READY, Vec::new());
+        know_settled(lane, settled, &waited_for.iter().map(|row| row.get(0)).collect());
+        let there_were: i64 = picked.first().map_or(0, |row| row.get(MORE + 9));
+        let picked = know_picked(lane, picked);
+        let skipped_some = usize::try_from(there_were).is_ok_and(|there_were| there_were > picked.len());
+        Ok(Boarding::Boarded(Found {
+            worker_seq,
+            serves_all: served == ServedJobs::All,
+            picked,
+            skipped_some,
+            next_due,
+        }))
     }
 }
 
@@ -158,47 +205,6 @@ pub(in crate::postgres) enum Boarding {
     /// Jobs are due that have to be made ready first.
     HasDue,
     Alone,
-}
-
-/// Makes the answers of the first flight known to the lane.
-pub(in crate::postgres) fn board(
-    lane: &mut Lane<'_>,
-    exchange: &Exchange<'_>,
-    rows: Vec<Vec<Row>>,
-    now: Timestamp,
-) -> Result<Boarding> {
-    let mut rows = rows.into_iter();
-    let mut next = || rows.next().unwrap_or_default();
-    let (worker, stored, signs, hook_rows, settled, waited_for, picked) =
-        (next(), next(), next(), next(), next(), next(), next());
-    let (Some(worker), Some(signs)) = (worker.into_iter().next(), signs.into_iter().next()) else {
-        return Ok(Boarding::Alone);
-    };
-    let (has_pending, next_due, has_limited): (bool, Option<i64>, bool) =
-        (signs.get(0), signs.get(1), signs.get(2));
-    let served = workers::served_from_json(worker.get(3))?;
-    if has_pending || has_limited || matches!(served, ServedJobs::Batch(_) | ServedJobs::Job(_)) {
-        return Ok(Boarding::Alone);
-    }
-    let next_due = next_due.map(Timestamp::from_millis);
-    if next_due.is_some_and(|due| due <= now) {
-        return Ok(Boarding::HasDue);
-    }
-    let worker_seq = know_worker(lane, exchange.worker.as_str(), worker);
-    lane.answers.otherwise(settings::ALL, parts(stored));
-    lane.answers.otherwise(hooks::ALL, parts(hook_rows));
-    lane.answers.otherwise(capacity::HAS_LIMITED_READY, Vec::new());
-    know_settled(lane, settled, &waited_for.iter().map(|row| row.get(0)).collect());
-    let there_were: i64 = picked.first().map_or(0, |row| row.get(MORE + 9));
-    let picked = know_picked(lane, picked);
-    let skipped_some = usize::try_from(there_were).is_ok_and(|there_were| there_were > picked.len());
-    Ok(Boarding::Boarded(Found {
-        worker_seq,
-        serves_all: served == ServedJobs::All,
-        picked,
-        skipped_some,
-        next_due,
-    }))
 }
 
 /// Answers questions about the worker itself. Returns its number.

@@ -17,7 +17,7 @@ use crate::postgres::session::{Health, Passage, ServerTime, Session};
 use crate::rows::jobs::ready::PROMOTED_PER_TRANSACTION;
 use crate::rows::transaction::{Verdict, WriteWork};
 use crate::rows::tx::{Effects, Tx};
-use crate::{Exchange, ExchangeResult, Result};
+use crate::{Exchange, ExchangeResult, Result, Store};
 use domain::job::NewJob;
 use domain::values::name::WorkerId;
 use sys::failpoint;
@@ -28,10 +28,11 @@ const FLOORS_EVERY: Duration = Duration::from_secs(1);
 impl PostgresStore {
     /// `None` if the turn has to run alone.
     pub(super) fn exchange_together(&self, turn: &Exchange<'_>) -> Result<Option<ExchangeResult>> {
-        let Some(questions) = exchange::Questions::of(turn) else {
+        let Some(questions) = exchange::Questions::of(turn, self.now()?) else {
             return Ok(None);
         };
         let mut opened = self.lock();
+        let mut has_promoted = false;
         loop {
             let Opened { link, last_environment, .. } = &mut *opened;
             let (session, (time, flown)) = begin(link, &questions.requests())?;
@@ -39,19 +40,23 @@ impl PostgresStore {
             let mut lane = Lane::new(session);
             // The clock is asked once: the turn must not find that another job has become due meanwhile.
             let (now, lease_now) = self.times(time);
-            let found = match exchange::board(&mut lane, turn, flown.rows, now)? {
+            let found = match questions.board(&mut lane, flown.rows, now)? {
                 Boarding::Boarded(found) => found,
-                Boarding::Alone => return Ok(None),
+                Boarding::Alone => break,
                 Boarding::HasDue => {
                     drop((lane, transaction));
                     self.promote(&mut opened)?;
+                    has_promoted = true;
                     continue;
                 }
             };
             let mut tx = Tx::new(&lane, last_environment, time.asked, now, lease_now);
             tx.shard = found.worker_seq;
+            if has_promoted {
+                tx.note_ready();
+            }
             let Some((exchanged, effects)) = take_turn(tx, &lane, turn, &found, transaction)? else {
-                return Ok(None);
+                break;
             };
             if !exchanged.claimed.is_empty() {
                 self.raise_floors(&mut opened);
@@ -60,6 +65,9 @@ impl PostgresStore {
             self.wake_worker(effects.wakes_workers);
             return Ok(Some(exchanged));
         }
+        drop(opened);
+        self.wake_worker(has_promoted);
+        Ok(None)
     }
 
     /// Makes due jobs ready.

@@ -129,18 +129,18 @@ pub(crate) fn before(tx: &Tx<'_>, state: StateName, queue_id: Option<QueueKey>) 
 
 /// Adds the share of a worker that has stopped to that of all, on PostgreSQL.
 pub(crate) fn fold(tx: &Tx<'_>, worker_seq: WorkerSeq) -> Result<()> {
-    if tx.dialect() == Dialect::Postgres {
-        tx.execute(
-            "with folded as (delete from counters where shard = ?1 returning queue_id, state, count, entered)
-             insert into counters (queue_id, state, shard, count, entered)
-             select queue_id, state, 0, count, entered from folded
-             on conflict (queue_id, state, shard) do update
-             set count = counters.count + excluded.count, entered = counters.entered + excluded.entered",
-            params![worker_seq],
-        )?;
+    match tx.dialect() {
+        Dialect::Sqlite => Ok(()),
+        Dialect::Postgres => tx.execute(FOLD, params![worker_seq]).map(drop),
     }
-    Ok(())
 }
+
+const FOLD: &str =
+    "with folded as (delete from counters where shard = ?1 returning queue_id, state, count, entered)
+     insert into counters (queue_id, state, shard, count, entered)
+     select queue_id, state, 0, count, entered from folded
+     on conflict (queue_id, state, shard) do update
+     set count = counters.count + excluded.count, entered = counters.entered + excluded.entered";
 
 /// On PostgreSQL.
 pub(crate) const ADD_TO_SHARD: &str =
@@ -150,10 +150,17 @@ pub(crate) const ADD_TO_SHARD: &str =
 
 fn add(tx: &Tx<'_>, queue_id: QueueKey, state: StateName, change: Change) -> Result<()> {
     let Change { count, entered } = change;
-    if tx.dialect() == Dialect::Postgres {
-        tx.execute(ADD_TO_SHARD, params![queue_id, state, tx.shard, count, entered])?;
-        return Ok(());
+    match tx.dialect() {
+        Dialect::Sqlite => add_to_row(tx, queue_id, state, change),
+        Dialect::Postgres => {
+            tx.execute(ADD_TO_SHARD, params![queue_id, state, tx.shard, count, entered]).map(drop)
+        }
     }
+}
+
+/// On SQLite.
+fn add_to_row(tx: &Tx<'_>, queue_id: QueueKey, state: StateName, change: Change) -> Result<()> {
+    let Change { count, entered } = change;
     let updated = tx.execute(
         "update counters set count = count + ?3, entered = entered + ?4 where queue_id = ?1 and state = ?2",
         params![queue_id, state, count, entered],

@@ -10,7 +10,7 @@
 mod encoding;
 mod key;
 mod sample;
-mod shards;
+pub(crate) mod shards;
 
 pub(crate) use key::MinuteKey;
 pub(crate) use sample::{sample, unsampled};

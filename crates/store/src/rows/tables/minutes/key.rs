@@ -25,7 +25,7 @@ pub(crate) struct MinuteKey {
 
 impl MinuteKey {
     /// `None` for a queue that is not counted.
-    pub(super) fn id(self) -> Option<i64> {
+    pub(crate) fn id(self) -> Option<i64> {
         let QueueKey(queue) = self.queue_id;
         let first = first_id(self.resolution, self.minute.min(MINUTES - 2));
         (0..QUEUES).contains(&queue).then_some(first | queue)

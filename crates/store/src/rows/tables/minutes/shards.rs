@@ -12,9 +12,9 @@ use domain::metrics::resolution::Resolution;
 const GATHERED_MINUTES: i64 = 10;
 
 /// A row, by the primary key of minutes.
-const OF_SHARD: &str = "select content from minutes where id = ?1 and shard = ?2";
+pub(crate) const OF_SHARD: &str = "select content from minutes where id = ?1 and shard = ?2";
 
-const REPLACE: &str = "insert into minutes (id, shard, content) values (?1, ?2, ?3)
+pub(crate) const REPLACE: &str = "insert into minutes (id, shard, content) values (?1, ?2, ?3)
      on conflict (id, shard) do update set content = excluded.content";
 
 /// Adds to a row that no other transaction writes at the same time.
