@@ -108,10 +108,11 @@ impl Context {
     /// As [`Self::store_or_new`], for workers, whose failure to register the user would not see.
     pub(super) fn store_for_workers(&self) -> Result<&dyn Store, Failure> {
         let store = self.store_or_new()?;
-        match store.relocation()? {
-            None => Ok(store),
-            Some(relocation) => Err(StoreError::Relocated(relocation).into()),
+        if let Some(relocation) = store.relocation()? {
+            return Err(StoreError::Relocated(relocation).into());
         }
+        store.check_rights_of_worker()?;
+        Ok(store)
     }
 
     fn open_once(

@@ -100,6 +100,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Must be called before log files in this folder are read or written: puts files into place that an interrupted
     /// restore has left. It costs one directory listing.
     fn prepare_logs(&self, logs: &Path) -> Result<()>;
+    /// Refuses a caller who lacks a right that workers need.
+    fn check_rights_of_worker(&self) -> Result<()> {
+        Ok(())
+    }
     /// Whether it was opened for reading only and refuses every write.
     fn is_read_only(&self) -> bool {
         false

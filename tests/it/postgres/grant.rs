@@ -139,6 +139,12 @@ fn an_enqueuer_enqueues() {
         let ran = home.run([refused, &["--store", &url]].concat());
         assert_ne!(ran.status.code(), Some(0), "{refused:?}: {}", ran.stdout);
     }
+    for start in [&["worker", "run", "--until-empty"][..], &["worker", "start"]] {
+        let refused = home.run([start, &["--store", &url]].concat()).fails(5);
+        refused
+            .says("it lacks the right to select on the table `attempts`")
+            .says("store grant ROLE --as worker");
+    }
 }
 
 #[test]

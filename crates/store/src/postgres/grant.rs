@@ -3,6 +3,9 @@
 
 use super::address::Address;
 use super::identifier::{literal, quoted};
+use crate::Result;
+use crate::rows::params;
+use crate::rows::tx::Tx;
 
 domain::named_enum! {
     /// What a role does with a queue.
@@ -46,6 +49,21 @@ const ENQUEUER: [(&str, &str); 17] = [
     // It names a worker that sleeps.
     ("workers", "select (seq, id, state, queues, listens), update (listens)"),
 ];
+
+/// The first right that the role of this transaction lacks of those that [`Part::Worker`] has.
+const MISSING_OF_WORKER: &str = "select cast(current_user as text), p.verb, cast(c.relname as text)
+     from pg_class c cross join unnest(array['select', 'insert', 'update', 'delete']) with ordinality as p(verb, nth)
+     where c.relnamespace = cast(current_schema() as regnamespace) and c.relkind = 'r' and c.relname <> 'meta'
+           and not has_table_privilege(c.oid, p.verb)
+     order by c.relname, p.nth limit 1";
+
+/// Says which right the role lacks to run jobs, if it lacks any.
+pub(super) fn missing_of_worker(tx: &Tx<'_>) -> Result<Option<String>> {
+    tx.first(MISSING_OF_WORKER, params![], |row| {
+        let (role, verb, table): (&str, &str, &str) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(format!("role `{role}` cannot run jobs: it lacks the right to {verb} on the table `{table}`"))
+    })
+}
 
 /// The columns of `hooks` without its secret.
 const HOOK_COLUMNS: &str = "id, name, event, queue, threshold, command, url, cwd, environment_id, created_at, created_by, \

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio_postgres::error::SqlState;
 
+use super::grant;
 use super::lane::enqueue;
 use super::link::Link;
 use super::session::error::Failure;
@@ -381,6 +382,16 @@ impl Store for PostgresStore {
 
     fn pace(&self) -> Pace {
         self.hearing().map_or(Pace::Polling, |hearing| hearing.pace())
+    }
+
+    fn check_rights_of_worker(&self) -> Result<()> {
+        match self.shared().view(grant::missing_of_worker)? {
+            None => Ok(()),
+            Some(problem) => Err(StoreError::Obstacle {
+                problem,
+                advice: "`queuectl store grant ROLE --as worker` prints the SQL that lets a role run jobs",
+            }),
+        }
     }
 
     fn spans_machines(&self) -> bool {
