@@ -13,7 +13,7 @@ mod metrics;
 mod model;
 mod orders;
 mod output_parts;
-mod postgres;
+pub(crate) mod postgres;
 mod prune;
 mod queues;
 mod schedule_edit;

@@ -385,6 +385,8 @@ impl<'a> Supervisor<'a> {
     fn hung(&mut self) -> Result<(Duration, Vec<WorkerId>), StoreError> {
         let store = opened(&mut self.store, self.open)?;
         let lease = settings::in_force(store)?.lease;
+        // A supervisor that waits for the store replaces no worker.
+        store.bound_waits(lease);
         let hangs = |worker: &Worker| worker.overdue && !was_active_within(worker, lease);
         // Its own workers run on this machine.
         let workers = store.neighbours(&self.observer.machine_id)?.into_iter();

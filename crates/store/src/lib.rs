@@ -41,6 +41,7 @@ pub use upkeep::*;
 pub use workers::*;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use domain::settings::Settings;
 use domain::values::name::WorkerId;
@@ -79,6 +80,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn pace(&self) -> Pace {
         Pace::Polling
     }
+    /// Waits from now on no longer than a worker with this lease, or its supervisor, can afford.
+    fn bound_waits(&self, _lease: Duration) {}
     /// Whether workers on several machines use this store. Their files and locks are then out of reach of each other, so
     /// they take over leases by the beats alone, end their commands before their leases can be taken over, and keep the
     /// output of attempts in the store.

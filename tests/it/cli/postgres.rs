@@ -4,11 +4,19 @@
 //! the other.
 
 mod copy;
+#[cfg(debug_assertions)] // As the simulated network, whose command it uses.
+mod cut_off;
+#[cfg(debug_assertions)] // Only a debug build has fail-points.
+mod stopped;
 mod takeover;
 mod verbs;
 mod workers;
 
+use std::fs;
+use std::path::PathBuf;
+
 use serde_json::Value;
+use store::postgres::Address;
 
 use super::harness::{Call, Home, RunResult};
 use crate::engine::harness::{Pool, wait_until};
@@ -16,18 +24,38 @@ use crate::store::fixture::schema::Schema;
 
 pub(crate) struct Machine<'a> {
     pub(crate) home: Home,
-    schema: &'a Schema,
+    address: &'a Address,
     name: &'a str,
+    /// See [`Self::blind`].
+    network: Option<PathBuf>,
 }
 
 impl<'a> Machine<'a> {
     pub(crate) fn new(schema: &'a Schema, name: &'a str) -> Self {
-        Self { home: Home::new(), schema, name }
+        Self::at(&schema.address, name)
+    }
+
+    /// A machine that reaches the server by this address.
+    pub(crate) fn at(address: &'a Address, name: &'a str) -> Self {
+        Self { home: Home::new(), address, name, network: None }
+    }
+
+    /// Keeps the locks of other homes out of its reach: they are on this machine, and a lock that is held would keep it from
+    /// taking jobs over.
+    pub(crate) fn blind(mut self) -> Self {
+        let network = self.home.path().join("net");
+        fs::create_dir_all(&network).expect("a folder");
+        self.network = Some(network);
+        self
     }
 
     pub(crate) fn call(&self, args: &[&str]) -> Call {
         let call = self.home.call(args).env("QUEUECTL_MACHINE_ID", self.name);
-        call.env("QUEUECTL_STORE", self.schema.address.to_string())
+        let call = call.env("QUEUECTL_STORE", self.address.to_string());
+        match &self.network {
+            Some(network) => call.env("QUEUECTL_SIMULATE_NETWORK", network),
+            None => call,
+        }
     }
 
     /// Runs the program with these words, which contain no blanks.

@@ -7,6 +7,6 @@ mod histories;
 mod hot;
 mod minutes;
 mod outages;
-mod proxy;
+pub(crate) mod proxy;
 mod schema;
 mod waking;

@@ -70,7 +70,7 @@ pub fn reopen(store: &StoreAddress) -> Result<Box<dyn Store>, StoreError> {
         StoreAddress::Sqlite(path) => {
             Ok(networked(Box::new(SqliteStore::open(path, Arc::new(SystemClock))?)))
         }
-        StoreAddress::Postgres(address) => open_postgres(address),
+        StoreAddress::Postgres(address) => Ok(networked(open_postgres(address)?)),
     }
 }
 

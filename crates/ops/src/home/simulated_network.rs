@@ -16,6 +16,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use domain::settings::Settings;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use store::{
@@ -108,11 +109,19 @@ impl Store for SimulatedNetwork {
     }
 
     fn pace(&self) -> Pace {
-        if self.is("listening") { Pace::Listening } else { Pace::Polling }
+        if self.is("listening") { Pace::Listening } else { self.store.pace() }
+    }
+
+    fn bound_waits(&self, lease: Duration) {
+        self.store.bound_waits(lease);
     }
 
     fn spans_machines(&self) -> bool {
         true
+    }
+
+    fn default_settings(&self) -> Settings {
+        self.store.default_settings()
     }
 
     fn adopt_settings(&self) -> Result<()> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::address::Pooler;
 use super::session::migrate::Permission;
-use super::session::{DEADLINE, Session};
+use super::session::{DEADLINE, IDLE_TIMEOUT, Session};
 use super::{Address, Target};
 use crate::Result;
 use domain::settings::Durability;
@@ -15,6 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MIN_PATIENCE: Duration = Duration::from_millis(100);
 /// A worker that waits for the store sends no heartbeat. It waits for this fraction of a lease at most.
 const WAITS_PER_LEASE: u32 = 4;
+/// The same for a session that stands still inside the gate.
+const MIN_IDLE_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a person may wait for one statement of a report on a large queue.
 const READ_DEADLINE: Duration = Duration::from_secs(60);
 
@@ -24,6 +26,8 @@ pub(super) struct Link {
     target: Target,
     session: Option<Session>,
     durability: Durability,
+    /// After how long the server ends a session that stands still inside the gate.
+    idle_timeout: Duration,
     /// How long a writer waits for the gate.
     pub(super) patience: Duration,
     /// How long a reader waits for an answer.
@@ -39,6 +43,7 @@ impl Link {
             target,
             session: Some(session),
             durability: Durability::Normal,
+            idle_timeout: IDLE_TIMEOUT,
             patience: PATIENCE,
             read_deadline: READ_DEADLINE,
         })
@@ -69,6 +74,7 @@ impl Link {
         let session = Session::open(&self.address, self.target)?;
         session.prepare_schema(Permission::Nothing)?;
         session.set_durability(self.durability)?;
+        session.set_idle_timeout(self.idle_timeout);
         Ok(session)
     }
 
@@ -97,5 +103,15 @@ impl Link {
         let share = (lease / WAITS_PER_LEASE).max(MIN_PATIENCE);
         self.patience = share.min(PATIENCE);
         self.read_deadline = share.min(DEADLINE);
+        self.limit_stops(lease);
+    }
+
+    /// A process that stops or is cut off inside the gate keeps all workers from renewing their leases until the server ends
+    /// its session. So it ends it before any of them has to end its commands.
+    pub(super) fn limit_stops(&mut self, lease: Duration) {
+        self.idle_timeout = (lease / WAITS_PER_LEASE).clamp(MIN_IDLE_TIMEOUT, IDLE_TIMEOUT);
+        if let Some(session) = &self.session {
+            session.set_idle_timeout(self.idle_timeout);
+        }
     }
 }

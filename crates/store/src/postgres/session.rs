@@ -41,7 +41,7 @@ const STATEMENT_TIMEOUT: Duration = DEADLINE.saturating_sub(MARGIN);
 /// How long a statement waits for a lock, except for that on the gate.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 /// The server ends a session that has stopped in the middle of a transaction, because others wait for it.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the gate is waited for at a time. In between, others may pass.
 const GATE_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -68,6 +68,7 @@ pub(super) struct Session {
     deadline: Cell<Duration>,
     /// Asked for when it is first needed.
     can_compare_environments: Cell<Option<bool>>,
+    idle_timeout: Cell<Duration>,
 }
 
 /// What the last failure means for the session.
@@ -116,6 +117,7 @@ impl Session {
             health: Cell::new(Health::Fit),
             deadline: Cell::new(DEADLINE),
             can_compare_environments: Cell::default(),
+            idle_timeout: Cell::new(IDLE_TIMEOUT),
         })
     }
 
@@ -163,6 +165,18 @@ impl Session {
             Durability::Full => self.batch(&wait_for_disk("false")),
         }
         .map(drop)
+    }
+
+    /// After how long the server ends this session if it stands still inside the gate.
+    pub(super) fn set_idle_timeout(&self, timeout: Duration) {
+        self.idle_timeout.set(timeout);
+    }
+
+    fn idle_setting(&self) -> String {
+        match self.idle_timeout.get() {
+            IDLE_TIMEOUT => String::new(),
+            timeout => format!("set local idle_in_transaction_session_timeout = {};", timeout.as_millis()),
+        }
     }
 
     pub(super) fn set_deadline(&self, deadline: Duration) {
@@ -272,9 +286,10 @@ impl Session {
         };
         let (gate_timeout, lock_timeout) = (patience.as_millis(), LOCK_TIMEOUT.as_millis());
         format!(
-            "begin; {} set local lock_timeout = {gate_timeout}; lock table {gate} in {mode} mode;
+            "begin; {} {} set local lock_timeout = {gate_timeout}; lock table {gate} in {mode} mode;
              set local lock_timeout = {lock_timeout}; {settings}; {CLOCK}",
             self.local_settings(),
+            self.idle_setting(),
         )
     }
 

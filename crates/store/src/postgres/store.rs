@@ -394,6 +394,10 @@ impl Store for PostgresStore {
         }
     }
 
+    fn bound_waits(&self, lease: Duration) {
+        self.lock().link.limit_waits(lease);
+    }
+
     fn spans_machines(&self) -> bool {
         true
     }
@@ -403,14 +407,17 @@ impl Store for PostgresStore {
     }
 
     fn adopt_settings(&self) -> Result<()> {
-        let durability = match self.shared().view(|tx| Ok(tx.settings()?.durability)) {
-            Ok(durability) => durability,
+        let settings = self.shared().view(|tx| tx.settings().map(|known| (known.durability, known.lease)));
+        let (durability, lease) = match settings {
+            Ok(known) => known,
             // Operations that need the settings report the error. Until it is repaired, commits are as safe as
             // possible.
-            Err(StoreError::BadSetting { .. }) => Durability::Full,
+            Err(StoreError::BadSetting { .. }) => (Durability::Full, Settings::default_on_server().lease),
             Err(error) => return Err(error),
         };
-        self.lock().link.set_durability(durability)
+        let link = &mut self.lock().link;
+        link.limit_stops(lease);
+        link.set_durability(durability)
     }
 
     fn reach(&self, folder: &Path) -> PathBuf {

@@ -12,7 +12,7 @@ use crate::cli::harness::{Call, RunResult};
 use crate::engine::harness::{Home, Pool, UNTIL_GO, history, is_alive, send, wait_until};
 
 /// Runs until it gets SIGTERM the first time, and ends at once the second time. It notices if the first is still alive.
-const FIRST_HANGS: &str = "if [ -e running ]; then
+pub(crate) const FIRST_HANGS: &str = "if [ -e running ]; then
   case $(cut -d ' ' -f 3 /proc/$(cat running)/stat 2> /dev/null) in ''|Z|X) ;; *) echo both > overlap;; esac
   exit 0
 fi

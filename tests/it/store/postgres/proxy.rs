@@ -24,6 +24,8 @@ pub(crate) enum Fault {
     DropAnswer,
     /// Nothing arrives any more, and nothing is closed.
     BlackHole,
+    /// The same from the moment at which a transaction has entered the gate.
+    BlackHoleInGate,
 }
 
 pub(crate) struct Proxy {
@@ -55,10 +57,18 @@ impl Proxy {
     pub(crate) fn set(&self, fault: Fault) {
         self.fault.store(fault as u8, Ordering::SeqCst);
     }
+
+    pub(crate) fn is(&self, fault: Fault) -> bool {
+        is(&self.fault, fault)
+    }
 }
 
 fn is(fault: &AtomicU8, expected: Fault) -> bool {
     fault.load(Ordering::SeqCst) == expected as u8
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
 }
 
 fn carry(client: &TcpStream, socket: &PathBuf, fault: &Arc<AtomicU8>) {
@@ -75,7 +85,7 @@ fn carry(client: &TcpStream, socket: &PathBuf, fault: &Arc<AtomicU8>) {
         scope.spawn(|| {
             let (mut from, mut to, mut bytes) = (client, &server, vec![0; 65_536]);
             while let Ok(read @ 1..) = from.read(&mut bytes) {
-                let has_commit = bytes[..read].windows(7).any(|window| window == b"commit\0");
+                let has_commit = contains(&bytes[..read], b"commit\0");
                 if is(fault, Fault::Refuse) || is(fault, Fault::CutBeforeCommit) && has_commit {
                     break;
                 }
@@ -87,6 +97,9 @@ fn carry(client: &TcpStream, socket: &PathBuf, fault: &Arc<AtomicU8>) {
                 }
                 if to.write_all(&bytes[..read]).is_err() {
                     break;
+                }
+                if is(fault, Fault::BlackHoleInGate) && contains(&bytes[..read], b"lock table gate_") {
+                    fault.store(Fault::BlackHole as u8, Ordering::SeqCst);
                 }
             }
             close(client, &server);
