@@ -73,7 +73,10 @@ impl From<Failure> for StoreError {
             return Self::Unavailable { source: cause.into() };
         };
         match *code {
-            SqlState::DISK_FULL => Self::Full,
+            SqlState::DISK_FULL => Self::Obstacle {
+                problem: "the disk of the PostgreSQL server is full".to_owned(),
+                advice: "free some space on the server, then try again; its log names the file",
+            },
             SqlState::READ_ONLY_SQL_TRANSACTION => Self::NotPrimary,
             SqlState::LOCK_NOT_AVAILABLE => Self::Busy { waited: super::LOCK_TIMEOUT, holder: None },
             SqlState::INSUFFICIENT_PRIVILEGE => Self::Obstacle {
