@@ -5,6 +5,8 @@
 
 pub(crate) mod cluster;
 mod connect;
+mod failover;
+mod full_disk;
 mod grant;
 mod pooler;
 mod secrecy;

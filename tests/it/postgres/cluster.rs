@@ -64,6 +64,23 @@ impl Cluster {
         self.sql("postgres", "create database jobs owner keeper");
     }
 
+    /// A running standby of this server.
+    pub(crate) fn standby(&self) -> Self {
+        let standby = Self::prepare();
+        let (host, port) = (self.path().display().to_string(), self.port.to_string());
+        let data = standby.data();
+        standby.program(
+            "pg_basebackup",
+            &["-h", &host, "-p", &port, "-U", "postgres", "-D", &data, "-R", "-c", "fast", "--no-sync"],
+        );
+        standby.append(
+            "postgresql.conf",
+            &format!("port = {}\nunix_socket_directories = '{}'\n", standby.port, standby.path().display()),
+        );
+        standby.launch();
+        standby
+    }
+
     /// A folder for a server.
     pub(crate) fn prepare() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -198,7 +215,7 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
 }
 
 /// The folder with the programs of the newest server: Debian does not have them in `PATH`.
-fn programs() -> PathBuf {
+pub(crate) fn programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest =
         versions.map(|entry| entry.path().join("bin")).filter(|bin| bin.join("initdb").exists()).max();
@@ -210,7 +227,7 @@ fn programs() -> PathBuf {
 }
 
 /// The account for the server, if these tests run as root.
-fn server_account() -> Option<(u32, u32)> {
+pub(crate) fn server_account() -> Option<(u32, u32)> {
     geteuid().is_root().then(|| {
         let users = fs::read_to_string("/etc/passwd").expect("the list of users");
         let line = users.lines().find(|line| line.starts_with(&format!("{SERVER_ACCOUNT}:")));

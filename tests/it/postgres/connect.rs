@@ -199,18 +199,7 @@ fn a_certificate_is_verified_as_the_address_says() {
 #[test]
 fn a_standby_is_refused_for_writers_and_accepted_for_readers() {
     let primary = Cluster::start("");
-    let standby = Cluster::prepare();
-    let (host, port) = (primary.path().display().to_string(), primary.port.to_string());
-    let data = standby.data();
-    standby.program(
-        "pg_basebackup",
-        &["-h", &host, "-p", &port, "-U", "postgres", "-D", &data, "-R", "-c", "fast"],
-    );
-    standby.append(
-        "postgresql.conf",
-        &format!("port = {}\nunix_socket_directories = '{}'\n", standby.port, standby.path().display()),
-    );
-    standby.launch();
+    let standby = primary.standby();
     assert_problem!(standby.socket_url("keeper"), ConnectProblem::Standby);
     let address = Address::parse(&standby.socket_url("keeper")).expect("valid");
     let server = probe(&address, Target::Any);

@@ -7,7 +7,7 @@ use super::working_machine::WorkingMachine;
 use crate::cli::harness::working_home::wait_until;
 
 /// How long a worker may take to come back after the server has, and a little more for a machine that is busy with tests.
-const COMES_BACK_WITHIN: Duration = Duration::from_secs(5 + 3);
+pub(super) const COMES_BACK_WITHIN: Duration = Duration::from_secs(5 + 3);
 
 const LISTENERS: &str = "select pid from pg_stat_activity where query like 'listen %'";
 
