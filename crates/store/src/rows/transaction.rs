@@ -89,7 +89,7 @@ impl dyn Store + '_ {
         })
     }
 
-    /// As [`Self::transact`], also in a store whose queue has moved.
+    /// As `transact`, also in a store whose queue has moved.
     pub(crate) fn transact_anyway<T, E: From<StoreError>>(
         &self,
         verb: &str,

@@ -72,7 +72,7 @@ impl dyn Store + '_ {
     }
 
     /// Takes in all lines of another store, all or nothing, with the numbers of the jobs. Writes are refused until
-    /// [`Self::end_copy`].
+    /// `end_copy`.
     pub fn receive(
         &self,
         lines: &mut dyn Iterator<Item = Result<Line, ImportError>>,
