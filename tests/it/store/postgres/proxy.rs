@@ -106,7 +106,9 @@ fn carry(client: &TcpStream, socket: &PathBuf, fault: &Arc<AtomicU8>) {
         });
         let (mut from, mut to, mut bytes) = (&server, client, vec![0; 65_536]);
         while let Ok(read @ 1..) = from.read(&mut bytes) {
-            if *ends.lock().expect("no panic") || is(fault, Fault::Refuse) {
+            // Answers to what came before the commit may still be on their way.
+            let is_answer = *ends.lock().expect("no panic") && contains(&bytes[..read], b"COMMIT\0");
+            if is_answer || is(fault, Fault::Refuse) {
                 break;
             }
             if !is(fault, Fault::BlackHole) && to.write_all(&bytes[..read]).is_err() {
