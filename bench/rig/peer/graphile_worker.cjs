@@ -1,17 +1,10 @@
 // Drains jobs with graphile-worker and prints the seconds from the first start to the last end:
 // node graphile_worker.cjs ADDRESS JOBS SLOTS COMMAND   (COMMAND: true, or none for a task that does nothing)
-const { spawn } = require("node:child_process");
 const { Logger, run, runMigrations } = require("graphile-worker");
 const { Pool } = require("pg");
+const { execute } = require("./task.cjs");
 
 const [connectionString, jobs, slots, command] = process.argv.slice(2);
-
-const execute = () =>
-  new Promise((resolve, reject) => {
-    const child = spawn(command, { stdio: "ignore" });
-    child.on("error", reject);
-    child.on("exit", (code) => (code === 0 ? resolve() : reject(new Error(`exit code ${code}`))));
-  });
 
 async function main() {
   const logger = new Logger(() => () => {});
@@ -25,7 +18,7 @@ async function main() {
   const finished = new Promise((resolve) => (finish = resolve));
   const task = async () => {
     began ??= process.hrtime.bigint();
-    if (command !== "none") await execute();
+    await execute(command);
     done += 1;
     if (done === Number(jobs)) finish(process.hrtime.bigint());
   };

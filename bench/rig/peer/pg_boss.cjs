@@ -1,18 +1,11 @@
 // Drains jobs with pg-boss and prints the seconds from the first start to the last end:
 // node pg_boss.cjs ADDRESS JOBS SLOTS COMMAND   (COMMAND: true, or none for a task that does nothing)
-const { spawn } = require("node:child_process");
 const PgBoss = require("pg-boss");
+const { execute } = require("./task.cjs");
 
 const [connectionString, jobs, slots, command] = process.argv.slice(2);
 // Jobs are taken and completed in batches, its fastest way.
 const BATCH = 250;
-
-const execute = () =>
-  new Promise((resolve, reject) => {
-    const child = spawn(command, { stdio: "ignore" });
-    child.on("error", reject);
-    child.on("exit", (code) => (code === 0 ? resolve() : reject(new Error(`exit code ${code}`))));
-  });
 
 async function main() {
   const boss = new PgBoss({ connectionString, supervise: false, schedule: false });
@@ -26,7 +19,7 @@ async function main() {
     const batch = await boss.fetch("task", { batchSize: BATCH });
     const waiting = [...batch];
     const lane = async () => {
-      while (waiting.pop()) if (command !== "none") await execute();
+      while (waiting.pop()) await execute(command);
     };
     await Promise.all(Array.from({ length: Number(slots) }, lane));
     await boss.complete("task", batch.map((job) => job.id));

@@ -64,7 +64,7 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     let mut problems: Vec<Problem> = store.is_read_only().then(Problem::read_only).into_iter().collect();
     problems.extend(queues.iter().filter_map(paused));
     problems.extend(paused_jobs(store, &jobs, clock)?);
-    problems.extend(starved(store, now)?);
+    problems.extend(starved(store, &jobs, now)?);
     problems.extend(unserved_jobs(store, &jobs, &queues, &workers)?);
     problems.extend(schedule_problems(&recent, &workers));
     let writer = store.writer().filter(|holder| holder.is_stopped);
@@ -80,7 +80,14 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
 }
 
 /// Jobs that would have been started long ago, but for jobs with a higher priority.
-fn starved(store: &dyn Store, now: Timestamp) -> Result<Vec<Problem>, OpError> {
+fn starved(
+    store: &dyn Store,
+    jobs: &BTreeMap<StateName, u64>,
+    now: Timestamp,
+) -> Result<Vec<Problem>, OpError> {
+    if waiting(jobs) == 0 || jobs.get(&StateName::Processing) == Some(&0) {
+        return Ok(Vec::new());
+    }
     let found = store.starved(now.saturating_sub(STARVED_AFTER))?;
     let problem =
         |(job, since): &(Job, Timestamp)| Problem::starved(&job.handle(), &job.queue, now.since(*since));

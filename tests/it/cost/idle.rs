@@ -12,9 +12,8 @@ use crate::engine::harness::{Home, Pool, wait_until};
 const SLEEPS: usize = 8;
 /// In milliseconds. A lone worker polls for orders once a second, and does all other periodic work at the same time.
 const SHORT_SLEEP: u32 = 600;
-/// Allows for the end of the last job, the first prune, a heartbeat, which may cut one sleep into two short ones, and a
-/// slow machine.
-const MAX_SHORT_SLEEPS: usize = 5;
+/// Allows for the end of the last job, the first prune, a heartbeat, and a slow machine.
+const MAX_SHORT_SLEEPS: usize = 4;
 
 #[test]
 fn an_idle_worker_does_its_periodic_work_together() {

@@ -11,7 +11,7 @@ use super::Lane;
 use super::answers::{Answer, parts};
 use crate::postgres::session::flight::Request;
 use crate::rows::jobs::environments;
-use crate::rows::tables::{moving, queues, workers};
+use crate::rows::tables::{queues, settings, workers};
 use domain::job::NewJob;
 use domain::job::environment::Environment;
 
@@ -64,7 +64,7 @@ impl<'a> Questions<'a> {
             },
             Request { sql: QUEUES, params: vec![(&self.queues, Type::TEXT_ARRAY)] },
             Request { sql: workers::ANY_LIVE, params: Vec::new() },
-            Request { sql: moving::FIND, params: Vec::new() },
+            Request { sql: settings::ALL, params: Vec::new() },
         ];
         if self.have_environments() {
             let params: Vec<(&(dyn tokio_postgres::types::ToSql + Sync), Type)> =
@@ -97,8 +97,8 @@ fn distinct(jobs: &[NewJob]) -> Option<BTreeMap<i64, Vec<u8>>> {
 pub(in crate::postgres) fn board(lane: &mut Lane<'_>, rows: Vec<Vec<Row>>) {
     let mut rows = rows.into_iter();
     let mut next = || rows.next().unwrap_or_default();
-    let (numbers, queue_rows, live, marks, environment_rows) = (next(), next(), next(), next(), next());
-    lane.answers.otherwise(moving::FIND, parts(marks));
+    let (numbers, queue_rows, live, stored, environment_rows) = (next(), next(), next(), next(), next());
+    lane.answers.otherwise(settings::ALL, parts(stored));
     let numbers: Vec<i64> = numbers.first().map(|row| row.get(0)).unwrap_or_default();
     lane.answers.numbers.replace(numbers.into());
     for row in queue_rows {

@@ -9,7 +9,7 @@ use super::exchange::{WORKER, know_worker};
 use crate::postgres::session::flight::Request;
 use crate::rows::jobs::leases;
 use crate::rows::jobs::row::select_jobs;
-use crate::rows::tables::{moving, settings};
+use crate::rows::tables::settings;
 
 /// As [`leases::HELD_BY`].
 const HELD: &str = select_jobs!(
@@ -32,8 +32,6 @@ pub(in crate::postgres) fn board(lane: &mut Lane<'_>, worker: &str, rows: Vec<Ve
     let mut next = || rows.next().unwrap_or_default();
     let (found, stored, held) = (next(), next(), next());
     let seq = know_worker(lane, worker, found.into_iter().next()?);
-    // A store with a registered worker does not move.
-    lane.answers.otherwise(moving::FIND, Vec::new());
     lane.answers.otherwise(settings::ALL, parts(stored));
     lane.answers.of_integer(leases::HELD_BY, seq, parts(held));
     Some(seq)

@@ -1,6 +1,7 @@
 //! The marks of a queue that moves from one store to another. They are rows of the settings table, which an older program
 //! refuses as unknown settings: it cannot write to a store that is not in use.
 
+use super::settings;
 use crate::rows::dialect::wording;
 use crate::rows::tx::Tx;
 use crate::rows::{named, params};
@@ -15,13 +16,17 @@ pub(crate) fn is_reserved(key: &str) -> bool {
     [MOVED_TO, COPY_OF].contains(&key)
 }
 
-pub(crate) const FIND: &str = "select key, value from settings where key in ('moved_to', 'copy_of')";
-
 pub(crate) fn find(tx: &Tx<'_>) -> Result<Option<Relocation>> {
-    tx.first(FIND, params![], |row| {
-        let (key, address): (&str, String) = (row.get(0)?, row.get(1)?);
-        Ok(if key == MOVED_TO { Relocation::MovedTo(address) } else { Relocation::CopyOf(address) })
-    })
+    let mut found = None;
+    tx.query(settings::ALL, params![], &mut |row| {
+        found = match row.get(0)? {
+            MOVED_TO => Some(Relocation::MovedTo(row.get(1)?)),
+            COPY_OF => Some(Relocation::CopyOf(row.get(1)?)),
+            _ => None,
+        };
+        Ok(found.is_none())
+    })?;
+    Ok(found)
 }
 
 /// Refuses a write to a queue that has moved away, or that has not arrived yet.

@@ -11,14 +11,19 @@ use crate::{Result, WriteError};
 use domain::job::life::Policy;
 use domain::settings::{SettingError, SettingKey, Settings};
 
-pub(crate) const ALL: &str = "select key, value from settings where key not in ('moved_to', 'copy_of')";
+/// With the marks of a queue that moves, so that a transaction asks once for both.
+pub(crate) const ALL: &str = "select key, value from settings";
 
 pub(crate) fn stored(tx: &Tx<'_>) -> Result<BTreeMap<SettingKey, String>> {
-    let stored = tx.all(ALL, params![], |row| {
+    let mut stored = BTreeMap::new();
+    tx.query(ALL, params![], &mut |row| {
         let key: &str = row.get(0)?;
-        Ok((key.parse().map_err(|error| invalid_setting(key, &error))?, row.get(1)?))
+        if !moving::is_reserved(key) {
+            stored.insert(key.parse().map_err(|error| invalid_setting(key, &error))?, row.get(1)?);
+        }
+        Ok(true)
     })?;
-    Ok(stored.into_iter().collect())
+    Ok(stored)
 }
 
 pub(crate) fn load(tx: &Tx<'_>) -> Result<Settings> {
