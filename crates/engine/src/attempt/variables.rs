@@ -20,6 +20,10 @@ pub(crate) const PWD: &str = "PWD";
 /// A command has no previous folder.
 const DROPPED: &[u8] = b"OLDPWD";
 
+/// Few environments are larger; the array of one that is grows as it is filled.
+const USUAL_COUNT: usize = 64;
+const USUAL_BYTES: usize = 4 << 10;
+
 /// Variables that shells set themselves, or that change what some shell does with a command. Prompts are not listed:
 /// bash drops them, but no command depends on one.
 const TOUCHED_BY_SHELLS: [&[u8]; 7] =
@@ -48,7 +52,7 @@ impl<'a> Variables<'a> {
         let is_own = |name: &[u8]| own.iter().any(|(taken, _)| taken.as_bytes() == name);
         let others = self.all().filter(|(name, _)| *name != DROPPED && !is_own(name));
         let own = own.iter().map(|(name, value)| (name.as_bytes(), *value));
-        let mut envp = CstrArray::default();
+        let mut envp = CstrArray::with_capacity(USUAL_COUNT, USUAL_BYTES);
         others.chain(own).try_for_each(|(name, value)| envp.push(&[name, b"=", value]))?;
         Ok(envp)
     }

@@ -9,4 +9,4 @@ pub(crate) mod gate;
 pub(crate) mod migrate;
 pub(crate) mod open;
 pub(crate) mod read_only;
-mod statement;
+pub(super) mod statement;

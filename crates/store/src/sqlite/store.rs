@@ -10,6 +10,7 @@ use super::session::error::commit_error;
 use super::session::file_state::{retry_while_changing, retry_while_readonly};
 use super::session::gate::GATE_TIMEOUT;
 use super::session::open::{OpenDatabase, open};
+use super::session::statement::Statements;
 use super::session::{checkpoint, migrate, read_only};
 use super::wake::{Bells, announce};
 use crate::rows::tables::workers;
@@ -66,10 +67,10 @@ impl SqliteStore {
         self
     }
 
-    fn tx<'c>(&self, opened: &'c OpenDatabase) -> Tx<'c> {
+    fn tx<'c>(&self, opened: &'c OpenDatabase, statements: &'c Statements<'_>) -> Tx<'c> {
         let began = Instant::now();
         let now = Timestamp::from_millis(self.clock.wall_millis());
-        Tx::new(&opened.connection, &opened.last_environment, began, now, self.clock.awake_millis())
+        Tx::new(statements, &opened.last_environment, began, now, self.clock.awake_millis())
     }
 
     /// The transaction itself, inside the gate. `None` if it was rolled back.
@@ -78,7 +79,8 @@ impl SqliteStore {
         let _guard = opened.gate.enter(opened.lock_timeout.get())?;
         let transaction = Transaction::begin(opened, "begin immediate")?;
         migrate::refuse_newer(&opened.connection)?;
-        let mut tx = self.tx(opened);
+        let statements = Statements::of(&opened.connection);
+        let mut tx = self.tx(opened, &statements);
         if work(&mut tx)? == Verdict::RollBack {
             return Ok(None);
         }
@@ -91,7 +93,7 @@ impl SqliteStore {
 
     fn snapshot(&self, opened: &OpenDatabase, work: &mut ReadWork<'_>) -> Result<()> {
         let _transaction = Transaction::begin(opened, "begin")?;
-        work(&mut self.tx(opened))
+        work(&mut self.tx(opened, &Statements::of(&opened.connection)))
     }
 
     /// For access outside the queue's own tables.
@@ -208,7 +210,7 @@ impl Store for SqliteStore {
 
     fn has_worker(&self) -> Result<bool> {
         let opened = self.lock();
-        retry_while_readonly(|| workers::any_live(&opened.connection))
+        retry_while_readonly(|| workers::any_live(&Statements::of(&opened.connection)))
     }
 
     fn announce(&self, notice: Notice<'_>) -> Result<()> {

@@ -22,6 +22,11 @@ pub struct CstrArray {
 }
 
 impl CstrArray {
+    /// With room for this many strings that have this many bytes together.
+    pub fn with_capacity(strings: usize, bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), starts: Vec::with_capacity(strings) }
+    }
+
     /// Adds the concatenation of these parts.
     pub fn push(&mut self, parts: &[&[u8]]) -> Result<(), NulByte> {
         if parts.iter().any(|part| part.contains(&0)) {

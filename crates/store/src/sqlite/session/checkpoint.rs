@@ -17,6 +17,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::open::OpenDatabase;
+use super::statement::Statements;
 use crate::rows::tables::workers;
 
 /// A log of this many pages is checkpointed in any case.
@@ -67,5 +68,5 @@ fn pages(opened: &OpenDatabase) -> i32 {
 
 /// A worker keeps the store open.
 fn has_worker(opened: &OpenDatabase) -> bool {
-    workers::any_live(&opened.connection).unwrap_or(true)
+    workers::any_live(&Statements::of(&opened.connection)).unwrap_or(true)
 }

@@ -1,32 +1,74 @@
 //! SQLite's side of [`Sql`]: binding, stepping and reading statements.
 
+use std::cell::RefCell;
+
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection};
+use rusqlite::{CachedStatement, Connection, Statement};
 
 use crate::rows::Dialect;
 use crate::rows::sql::{Columns, Params, Row, Sql};
 use crate::rows::value::{Value, malformed};
 use crate::{Result, StoreError};
 
-impl Sql for Connection {
+/// More different statements than a turn of a worker uses. A verb that uses more takes the rest from the connection.
+const MAX_KEPT: usize = 64;
+
+/// The statements of one transaction. It keeps each one that it used until it ends: to find a statement in the cache of
+/// the connection and to return it costs as much as many a statement does itself, and a turn runs the same few for each
+/// of its jobs.
+pub(crate) struct Statements<'c> {
+    connection: &'c Connection,
+    kept: RefCell<Vec<(Box<str>, CachedStatement<'c>)>>,
+}
+
+impl<'c> Statements<'c> {
+    pub(crate) fn of(connection: &'c Connection) -> Self {
+        Self { connection, kept: RefCell::default() }
+    }
+
+    /// Runs `work` with this statement. `work` may come back for others, and even for the same one.
+    fn with<T>(&self, sql: &str, work: impl FnOnce(&mut Statement<'c>) -> Result<T>) -> Result<T> {
+        let kept = {
+            let mut kept = self.kept.borrow_mut();
+            kept.iter().position(|(known, _)| **known == *sql).map(|at| kept.swap_remove(at))
+        };
+        let (known, mut statement) = match kept {
+            Some(kept) => kept,
+            None => (sql.into(), self.connection.prepare_cached(sql)?),
+        };
+        let done = work(&mut statement);
+        let mut kept = self.kept.borrow_mut();
+        if kept.len() < MAX_KEPT {
+            kept.push((known, statement));
+        }
+        done
+    }
+}
+
+impl Sql for Statements<'_> {
     fn query(
         &self,
         sql: &str,
         params: Params<'_>,
         each: &mut dyn FnMut(&Row<'_>) -> Result<bool>,
     ) -> Result<()> {
-        let mut statement = bound(self, sql, params)?;
-        let mut rows = statement.raw_query();
-        while let Some(row) = rows.next()? {
-            if !each(&Row::new(row))? {
-                break;
+        self.with(sql, |statement| {
+            bind(statement, sql, params)?;
+            let mut rows = statement.raw_query();
+            while let Some(row) = rows.next()? {
+                if !each(&Row::new(row))? {
+                    break;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize> {
-        Ok(bound(self, sql, params)?.raw_execute()?)
+        self.with(sql, |statement| {
+            bind(statement, sql, params)?;
+            Ok(statement.raw_execute()?)
+        })
     }
 
     fn dialect(&self) -> Dialect {
@@ -39,8 +81,7 @@ impl Sql for Connection {
     }
 }
 
-fn bound<'c>(connection: &'c Connection, sql: &str, params: Params<'_>) -> Result<CachedStatement<'c>> {
-    let mut statement = connection.prepare_cached(sql)?;
+fn bind(statement: &mut Statement<'_>, sql: &str, params: Params<'_>) -> Result<()> {
     let count = match params {
         Params::Positional(values) => {
             for (index, value) in values.iter().enumerate() {
@@ -58,7 +99,7 @@ fn bound<'c>(connection: &'c Connection, sql: &str, params: Params<'_>) -> Resul
         }
     };
     assert_eq!(count, statement.parameter_count(), "every parameter is bound in: {sql}");
-    Ok(statement)
+    Ok(())
 }
 
 impl ToSql for Value<'_> {
