@@ -127,7 +127,9 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
 
 /// The failure for a verb that does not exist below `command`, whose verbs before it are `path`.
 pub(super) fn unknown_verb(command: &Command, path: &str, typed: &str) -> Failure {
-    let all = format!("`{} --help` lists the commands", ["queuectl", path].join(" ").trim_end());
+    // `help` has no commands of its own.
+    let listed = path.strip_prefix("help").unwrap_or(path).trim_start();
+    let all = format!("`{} --help` lists the commands", ["queuectl", listed].join(" ").trim_end());
     let hint = suggest::instead_of_verb(command, path, typed).unwrap_or(all);
     Failure::usage(format!("unknown command `{typed}`")).with_hint(hint)
 }

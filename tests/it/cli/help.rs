@@ -173,6 +173,8 @@ fn help_globals_explains_the_flags_of_every_verb() {
         assert!(ran.stdout.contains(flag), "{flag} is missing: {ran}");
     }
     home.run(["help", "global"]).fails(2).says("unknown command `global`");
+    home.run(["help", "nosuch"]).fails(2).says("hint: `queuectl --help` lists the commands");
+    home.run(["help", "queue", "nosuch"]).fails(2).says("hint: `queuectl queue --help` lists the commands");
     home.run(["nosuch", "status"]).fails(2).says("hint: `queuectl --help` lists the commands");
     home.run(["queue", "nosuch", "list"]).fails(2).says("hint: `queuectl queue --help` lists the commands");
 }

@@ -1,5 +1,6 @@
 //! The hints of failures: what to do next.
 
+use std::io;
 use std::path::Path;
 
 use crate::render::text::jobs;
@@ -38,6 +39,17 @@ pub(crate) fn how_to_clear(to: &StoreAddress) -> String {
         }
     };
     format!("the old store is complete and in use; delete the copy with {delete}, then copy again")
+}
+
+/// For a file that cannot be created at this path.
+pub(crate) fn how_to_make(path: &Path, source: &io::Error) -> Option<String> {
+    match (source.kind(), path.parent()) {
+        (io::ErrorKind::NotFound, Some(folder)) if !folder.exists() => {
+            Some(format!("create its directory first: `mkdir -p {}`", word(folder)))
+        }
+        (io::ErrorKind::IsADirectory, _) => Some("name a file in it".to_owned()),
+        _ => None,
+    }
 }
 
 /// For a settings file with a password that others can read.

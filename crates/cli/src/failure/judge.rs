@@ -5,7 +5,8 @@ use super::hints::{
     CREATE_ON_SERVER, EMPTY_STORE, HOW_LONG_OUTPUT_IS_KEPT, HOW_TO_LIST_JOBS, HOW_TO_REPLACE_HOOKS,
     HOW_TO_WRITE_LINES, SELF_WAIT_HINT, attempts, capacity_hint, did_you_mean, hint_for_conflict,
     hint_for_each, hint_for_hook, hint_for_schedule, how_to_clear, how_to_copy, how_to_empty, how_to_follow,
-    how_to_hide, how_to_list, how_to_watch, progress_of, retry_hint, retry_hint_for_lines, settings,
+    how_to_hide, how_to_list, how_to_make, how_to_watch, progress_of, retry_hint, retry_hint_for_lines,
+    settings,
 };
 use domain::settings::SettingError;
 use ops::OpError;
@@ -53,7 +54,8 @@ pub(crate) fn judge(error: &OpError) -> Judgement {
         OpError::ForeignFolder { home, source } => {
             with_hint(Exit::Unavailable, advice_for_making(home, source))
         }
-        OpError::CannotMake { .. } | OpError::CannotReadLog { .. } => (Exit::Unavailable, None),
+        OpError::CannotMake { path, source } => (Exit::Unavailable, how_to_make(path, source)),
+        OpError::CannotReadLog { .. } => (Exit::Unavailable, None),
         OpError::DamagedOutput { .. } | OpError::DamagedLog { .. } => (Exit::Corrupt, None),
         OpError::NoQueueOnServer { .. } => with_hint(Exit::NotFound, CREATE_ON_SERVER),
         OpError::NoQueue { missing, home } => with_hint(Exit::NotFound, how_to_create(missing, home)),

@@ -59,6 +59,9 @@ pub struct NewFile {
 impl NewFile {
     /// An existing file is replaced only with `force`.
     pub fn create(file: &Path, force: bool) -> Result<Self, OpError> {
+        if file.is_dir() {
+            return Err(cannot_make(file, io::ErrorKind::IsADirectory.into()));
+        }
         if !force && file.symlink_metadata().is_ok() {
             return Err(OpError::FileExists(file.to_owned()));
         }

@@ -65,6 +65,15 @@ fn a_backup_is_one_complete_file_that_only_its_owner_can_read() {
 }
 
 #[test]
+fn a_backup_that_cannot_be_created_says_what_to_do() {
+    let home = small_home();
+    home.run(["backup", "no/such/copy.db"]).fails(5).says("create its directory first: `mkdir -p no/such`");
+    for flags in [&["backup", "."][..], &["backup", "--force", "."]] {
+        home.run(flags).fails(5).says("is a directory").says("name a file in it");
+    }
+}
+
+#[test]
 fn a_backup_replaces_a_file_only_with_force_and_never_the_queue() {
     let home = small_home();
     home.file("copy.db", "precious");
