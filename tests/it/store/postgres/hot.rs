@@ -161,6 +161,57 @@ fn no_hot_verb_has_to_be_alone() {
     fixture.recount();
 }
 
+/// How many statements have stored the jobs: one for each enqueue in the lane, one for each job otherwise.
+fn inserts(schema: &Schema) -> Vec<String> {
+    schema.session().run("select count(distinct (cast(xmin as text), cast(cmin as text))) from jobs")
+}
+
+#[test]
+fn the_first_jobs_of_queues_stay_in_the_lane() {
+    let schema = Schema::new();
+    let fixture = Fixture::postgres_in(&schema, Arc::new(TestClock::default()));
+    fixture.enqueue_all((0..30).map(|at| job(&format!("j-{at}")).queue("new")));
+    assert_eq!(inserts(&schema), ["1"]);
+    let queue = |at: usize| ["z", "new", "a", "m"][at % 4];
+    fixture.enqueue_all((0..40).map(|at| job(&format!("k-{at}")).queue(queue(at))));
+    assert_eq!(inserts(&schema), ["2"]);
+    let session = schema.session();
+    let created = session.run("select distinct created_at from queues");
+    assert_eq!(created, [fixture.now().as_millis().to_string()]);
+    // A job that is refused takes the new queue back with it.
+    fixture.refused([job("l-1").queue("unused"), job("l-1").queue("unused")]);
+    let queues = session.run("select name from queues order by name");
+    assert_eq!(queues, ["a", "m", "new", "z"]);
+    let worker = fixture.worker("w");
+    assert_eq!(fixture.claims(&worker, 100).len(), 70);
+    fixture.recount();
+}
+
+#[test]
+fn enqueuers_that_create_the_same_queues_stay_in_the_lane() {
+    const ROUNDS: usize = 10;
+    let schema = Schema::new();
+    let clock = Arc::new(TestClock::default());
+    let observer = Fixture::postgres_in(&schema, clock.clone());
+    thread::scope(|scope| {
+        for number in 0..CLAIMERS {
+            let fixture = Fixture::postgres_in(&schema, clock.clone());
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    // Each names the queues in another order.
+                    let queue = |at: usize| format!("q{round}-{}", (at + number) % 3);
+                    let jobs = (0..6).map(|at| job(&format!("j{number}-{round}-{at}")).queue(&queue(at)));
+                    fixture.enqueue_all(jobs);
+                }
+            });
+        }
+    });
+    assert_eq!(inserts(&schema), [(CLAIMERS * ROUNDS).to_string()]);
+    let numbers = schema.session().run("select max(seq) = count(*) from jobs");
+    assert_eq!(numbers, ["t"], "no enqueue was repeated");
+    observer.recount();
+}
+
 /// A turn that needs more than its own rows runs alone, and has the same result.
 #[test]
 fn jobs_that_became_due_are_claimed_in_order_with_those_that_were_ready() {

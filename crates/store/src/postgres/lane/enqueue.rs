@@ -1,5 +1,5 @@
-//! Enqueuing in the lane: what its first flight reads. Jobs with dependencies, unique keys, a batch, or the first job of a
-//! queue or of an environment leave it, and so do jobs whose ids are taken.
+//! Enqueuing in the lane: what its first flight reads. If queues are missing, a further flight creates them. Jobs with
+//! dependencies, unique keys, a batch, or the first job of an environment leave the lane, and so do jobs whose ids are taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,10 @@ use tokio_postgres::types::Type;
 
 use super::Lane;
 use super::answers::{Answer, parts};
+use crate::postgres::session::error::Failure;
 use crate::postgres::session::flight::Request;
+use crate::postgres::session::migrate::GATE;
+use crate::postgres::session::{ServerTime, Session};
 use crate::rows::jobs::environments;
 use crate::rows::tables::{queues, settings, workers};
 use domain::job::NewJob;
@@ -18,13 +21,23 @@ use domain::job::environment::Environment;
 /// Enqueuers do not wait for each other if they add to different counters.
 const SHARDS: std::ops::RangeInclusive<i64> = -16..=-1;
 
-/// None for a queue that does not exist, because its first job is enqueued alone and gets another number.
+/// None while a queue is missing: they are asked for again when it was created.
 const NUMBERS: &str = "select coalesce(array_agg(nextval('jobs_seq_seq')), '{}') from generate_series(1, $1)
      where (select count(*) from queues where name = any($2)) = cardinality($2)";
+/// Another enqueue may be creating the same queues: this one waits for it, and finds them. All create them in the order of
+/// their names, so that no two wait for each other.
+const CREATE_QUEUES: &str = "insert into queues (name, created_at)
+     select u.name, coalesce($2, cast(extract(epoch from clock_timestamp()) * 1000 as bigint))
+     from unnest($1::text[]) as u(name) where not exists (select 1 from queues q where q.name = u.name)
+     order by u.name collate \"C\"
+     on conflict do nothing";
 const QUEUES: &str = "select name, id from queues where name = any($1)";
 const ENVIRONMENTS: &str = "select u.fingerprint, e.id
      from unnest($1::bigint[], $2::bytea[]) as u(fingerprint, variables)
      join environments e on e.fingerprint = u.fingerprint and e.variables = u.variables";
+
+/// Where the answer about queues is: behind the numbers.
+const QUEUES_AT: usize = 1;
 
 /// What an enqueue asks in its first flight.
 pub(in crate::postgres) struct Questions<'a> {
@@ -56,16 +69,39 @@ impl<'a> Questions<'a> {
         !self.fingerprints.is_empty()
     }
 
-    pub(in crate::postgres) fn requests(&self) -> Vec<Request<'_>> {
-        let mut requests = vec![
+    /// Begins the transaction and asks. Queues that are missing are created in it, at the time of a test if there is one.
+    pub(in crate::postgres) fn ask(
+        &self,
+        session: &Session,
+        now: Option<i64>,
+    ) -> Result<(ServerTime, Vec<Vec<Row>>), Failure> {
+        let (time, mut flown) = session.begin_together(GATE, &self.requests())?;
+        if flown.rows[QUEUES_AT].len() < self.queues.len() {
+            let create = Request {
+                sql: CREATE_QUEUES,
+                params: vec![(&self.queues, Type::TEXT_ARRAY), (&now, Type::INT8)],
+            };
+            let [numbers, queues] = self.numbers_and_queues();
+            let created = session.fly(None, &[create, numbers, queues], None)?;
+            flown.rows.splice(..=QUEUES_AT, created.rows.into_iter().skip(1));
+        }
+        Ok((time, flown.rows))
+    }
+
+    fn numbers_and_queues(&self) -> [Request<'_>; 2] {
+        [
             Request {
                 sql: NUMBERS,
                 params: vec![(&self.count, Type::INT8), (&self.queues, Type::TEXT_ARRAY)],
             },
             Request { sql: QUEUES, params: vec![(&self.queues, Type::TEXT_ARRAY)] },
-            Request { sql: workers::ANY_LIVE, params: Vec::new() },
-            Request { sql: settings::ALL, params: Vec::new() },
-        ];
+        ]
+    }
+
+    fn requests(&self) -> Vec<Request<'_>> {
+        let mut requests = Vec::from(self.numbers_and_queues());
+        requests.push(Request { sql: workers::ANY_LIVE, params: Vec::new() });
+        requests.push(Request { sql: settings::ALL, params: Vec::new() });
         if self.have_environments() {
             let params: Vec<(&(dyn tokio_postgres::types::ToSql + Sync), Type)> =
                 vec![(&self.fingerprints, Type::INT8_ARRAY), (&self.variables, Type::BYTEA_ARRAY)];

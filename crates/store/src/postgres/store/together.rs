@@ -118,10 +118,11 @@ impl PostgresStore {
         if questions.have_environments() && !link.session()?.can_compare_environments().unwrap_or(false) {
             return Ok(None);
         }
-        let (session, (time, flown)) = begin(link, &questions.requests())?;
+        let test_now = self.clock.as_ref().map(|clock| clock.wall_millis());
+        let (session, (time, rows)) = Self::enter(link, |session| questions.ask(session, test_now))?;
         let transaction = Transaction(session);
         let mut lane = Lane::new(session);
-        enqueue::board(&mut lane, flown.rows);
+        enqueue::board(&mut lane, rows);
         let mut tx = self.tx(&lane, last_environment, time);
         tx.shard = enqueue::shard();
         work_together("enqueue", tx, &lane, work, transaction)
