@@ -8,6 +8,7 @@ mod connect;
 mod failover;
 mod full_disk;
 mod grant;
+mod idle;
 mod pooler;
 mod secrecy;
 mod server_faults;

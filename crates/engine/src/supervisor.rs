@@ -37,6 +37,7 @@ use domain::values::name::{JobIdSequence, WorkerId};
 use domain::values::timestamp::Timestamp;
 use store::{Store, StoreError, Worker, settings};
 use sys::clock::{Clock, SystemClock};
+use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::{LivenessLock, Role};
 use sys::guards;
 use sys::guards::Guard;
@@ -365,6 +366,8 @@ impl<'a> Supervisor<'a> {
         }
         match self.hung() {
             Ok((lease, hung)) => {
+                // A server need not keep a session for a process that asks hardly ever.
+                self.store.take_if(|store| store.spans_machines());
                 if self.watchdog.may_judge(now, lease) {
                     for member in self.members().filter(|member| hung.contains(&member.id)) {
                         let id = &member.id;
@@ -383,6 +386,14 @@ impl<'a> Supervisor<'a> {
     }
 
     fn hung(&mut self) -> Result<(Duration, Vec<WorkerId>), StoreError> {
+        let were_touched_within = |span| {
+            let mut members = self.members();
+            members
+                .all(|member| liveness_lock::was_touched_within(&self.folder.path, member.id.as_str(), span))
+        };
+        if let Some(lease) = self.watchdog.unless_quiet(were_touched_within) {
+            return Ok((lease, Vec::new()));
+        }
         let store = opened(&mut self.store, self.open)?;
         let lease = settings::in_force(store)?.lease;
         // A supervisor that waits for the store replaces no worker.

@@ -92,16 +92,22 @@ impl dyn Store + '_ {
     }
 
     fn listed(&self, machine_id: Option<&str>) -> Result<Vec<Worker>> {
-        let mut workers = self.view(|tx| workers::list(tx, machine_id))?;
+        self.view(|tx| workers::list(tx, machine_id)).map(|workers| self.with_reached_folders(workers))
+    }
+
+    fn with_reached_folders(&self, mut workers: Vec<Worker>) -> Vec<Worker> {
         for worker in &mut workers {
             worker.folder = self.reach(&worker.folder);
         }
-        Ok(workers)
+        workers
     }
 
-    /// The beats of all workers that have not stopped. Cheap, so that it can be read at every heartbeat.
-    pub fn beats(&self) -> Result<Vec<Beat>> {
-        self.view(workers::beats)
+    /// As [`Self::neighbours`], with the beats of all workers that have not stopped. Cheap, so that it can be read at every
+    /// heartbeat.
+    pub fn neighbours_and_beats(&self, machine_id: &str) -> Result<(Vec<Worker>, Vec<Beat>)> {
+        let (workers, beats) =
+            self.view(|tx| Ok((workers::list(tx, Some(machine_id))?, workers::beats(tx)?)))?;
+        Ok((self.with_reached_folders(workers), beats))
     }
 
     /// Records processes that could not be killed, except those of attempts that have ended.

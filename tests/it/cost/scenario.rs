@@ -173,8 +173,8 @@ fn work(fixture: &Fixture) {
     let idle = fixture.worker_serving("idle", serving(&["nowhere"]));
     fixture.orders(&idle);
     fixture.is_idle(&idle);
-    fixture.store.beats().expect("the beats");
     fixture.store.neighbours("machine").expect("the neighbours");
+    fixture.store.neighbours_and_beats("machine").expect("the neighbours and the beats");
     fixture.store.set_worker_health(&idle, Some("no descriptors")).expect("the problem is recorded");
     let leases = fixture.leases(&worker, 8);
     assert_eq!(leases.len(), 8, "enough jobs are ready");

@@ -149,7 +149,7 @@ fn each_heartbeat_raises_the_beat(fixture: &Fixture) {
     let stopped = fixture.worker("stopped");
     fixture.retire(&stopped);
     let beats = || {
-        let mut beats = fixture.store.beats().expect("beats");
+        let (_, mut beats) = fixture.store.neighbours_and_beats("m1").expect("beats");
         beats.sort_by(|one, other| one.worker.cmp(&other.worker));
         beats
     };
@@ -172,6 +172,8 @@ fn neighbours_are_the_workers_of_a_machine(fixture: &Fixture) {
     }
     let neighbours = |machine| {
         let found = fixture.store.neighbours(machine).expect("neighbours");
+        let (again, _) = fixture.store.neighbours_and_beats(machine).expect("neighbours");
+        assert_eq!(again, found);
         found.iter().map(|worker| worker.id.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(neighbours("m1"), ["a", "b"], "in any home");

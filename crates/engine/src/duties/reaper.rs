@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use super::silence::SilenceWatch;
+use super::beats::Asked;
+use super::silence::{self, SilenceWatch};
 use crate::attempt::slot_records;
 use crate::attempt::slot_records::AttemptRecord;
 use crate::journal::Journal;
@@ -29,7 +30,7 @@ use domain::settings::Settings;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use store::{LeaseRef, Store, StoreError, UnkillableProcess, Worker};
-use sys::clock::{boot_ticks, ticks};
+use sys::clock::{boot_ticks, since_boot_with_sleep, ticks};
 use sys::failpoint;
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::Role;
@@ -148,8 +149,8 @@ impl Reaper {
     ) -> Result<(), StoreError> {
         let lease = settings.lease;
         // If the store fails, other workers cannot reach it either, so their missing heartbeats prove nothing.
-        let mut workers =
-            store.neighbours(&self.observer.machine_id).inspect_err(|_| self.silence.start_over())?;
+        let (mut workers, silent) =
+            self.look_around(store, settings).inspect_err(|_| self.silence.start_over())?;
         if self.last_round.elapsed() > MAX_ROUND_GAP.max(lease / MAX_ROUND_GAPS_PER_LEASE) {
             for observation in self.observations.values_mut() {
                 (observation.overdue_since, observation.heartbeat) = (None, None);
@@ -167,12 +168,28 @@ impl Reaper {
             gone.extend(verdict.log_text().filter(|_| cleared.is_ok()).map(|what| (worker, what)));
             observation.note(worker, cleared.err(), store, journal)?;
         }
-        let silent = self.silence.silent_workers(store, &self.observer, own, settings);
+        let silent = silence::elsewhere(store, &self.observer, own, silent);
         let silent = silent.inspect_err(|_| self.silence.start_over())?;
         gone.extend(silent.iter().map(|worker| (worker, SILENT)));
         let reaped = reap_all(store, &gone, journal);
         self.others = workers;
         reaped
+    }
+
+    /// The workers of this machine, and those anywhere whose beats have been missing for a whole lease.
+    fn look_around(
+        &mut self,
+        store: &dyn Store,
+        settings: &Settings,
+    ) -> Result<(Vec<Worker>, Vec<WorkerId>), StoreError> {
+        let machine_id = &self.observer.machine_id;
+        if !self.silence.is_due(settings) {
+            return Ok((store.neighbours(machine_id)?, Vec::new()));
+        }
+        let sent = since_boot_with_sleep();
+        let (workers, beats) = store.neighbours_and_beats(machine_id)?;
+        let asked = Asked { sent, answered: since_boot_with_sleep() };
+        Ok((workers, self.silence.note(&beats, asked, settings.lease)))
     }
 
     /// Whether the last round found no other worker on this machine.

@@ -2,14 +2,13 @@
 //! home reads the beats for all of them.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::beats::{Asked, BeatWatch, read_interval};
 use super::reaper::holds_a_lock;
 use domain::settings::Settings;
 use domain::values::name::WorkerId;
-use store::{Store, StoreError, Worker};
-use sys::clock::since_boot_with_sleep;
+use store::{Beat, Store, StoreError, Worker};
 use sys::host;
 use sys::host::{Observer, ObserverLock, Reach};
 
@@ -34,16 +33,10 @@ impl SilenceWatch {
         self.beats.start_over();
     }
 
-    /// The workers elsewhere whose leases may be taken over now.
-    pub(crate) fn silent_workers(
-        &mut self,
-        store: &dyn Store,
-        observer: &Observer,
-        own: Option<&WorkerId>,
-        settings: &Settings,
-    ) -> Result<Vec<Worker>, StoreError> {
+    /// Whether to read the beats of all workers now.
+    pub(crate) fn is_due(&mut self, settings: &Settings) -> bool {
         if Instant::now() < self.next {
-            return Ok(Vec::new());
+            return false;
         }
         self.next = Instant::now() + read_interval(settings);
         if self.lock.is_none() {
@@ -51,22 +44,30 @@ impl SilenceWatch {
             self.lock = ObserverLock::take(&self.folder).ok().flatten();
             self.beats.start_over();
         }
-        if self.lock.is_none() {
-            return Ok(Vec::new());
-        }
-        let sent = since_boot_with_sleep();
-        let beats = store.beats()?;
-        let asked = Asked { sent, answered: since_boot_with_sleep() };
-        let mut silent = self.beats.note(&beats, asked, settings.lease);
-        silent.retain(|id| Some(id) != own);
-        if silent.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut workers = store.workers()?;
-        workers.retain(|worker| {
-            let reach = || host::reach(observer, &worker.origin, &worker.folder, worker.id.as_str());
-            silent.contains(&worker.id) && reach() == Reach::Elsewhere && !holds_a_lock(worker)
-        });
-        Ok(workers)
+        self.lock.is_some()
     }
+
+    /// Notes the beats of all workers; returns those that have been silent for a whole lease.
+    pub(crate) fn note(&mut self, beats: &[Beat], asked: Asked, lease: Duration) -> Vec<WorkerId> {
+        self.beats.note(beats, asked, lease)
+    }
+}
+
+/// Those of the silent workers that are elsewhere: their leases may be taken over now.
+pub(crate) fn elsewhere(
+    store: &dyn Store,
+    observer: &Observer,
+    own: Option<&WorkerId>,
+    mut silent: Vec<WorkerId>,
+) -> Result<Vec<Worker>, StoreError> {
+    silent.retain(|id| Some(id) != own);
+    if silent.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut workers = store.workers()?;
+    workers.retain(|worker| {
+        let reach = || host::reach(observer, &worker.origin, &worker.folder, worker.id.as_str());
+        silent.contains(&worker.id) && reach() == Reach::Elsewhere && !holds_a_lock(worker)
+    });
+    Ok(workers)
 }

@@ -9,6 +9,8 @@ pub(crate) struct Watchdog {
     since: Instant,
     last: Instant,
     next: Instant,
+    /// The lease at the last check.
+    lease: Option<Duration>,
 }
 
 impl Watchdog {
@@ -17,7 +19,13 @@ impl Watchdog {
     const MAX_INTERVAL: Duration = Duration::from_secs(5);
 
     pub(crate) fn new(now: Instant) -> Self {
-        Self { since: now, last: now, next: now + Self::MIN_INTERVAL }
+        Self { since: now, last: now, next: now + Self::MIN_INTERVAL, lease: None }
+    }
+
+    /// The lease at the last check, if its workers are surely not hung: they have touched their lock files lately. A worker
+    /// touches its file more often than that, so the store is asked only about one that seems to hang.
+    pub(crate) fn unless_quiet(&self, was_touched_within: impl Fn(Duration) -> bool) -> Option<Duration> {
+        self.lease.filter(|lease| was_touched_within(*lease / 2))
     }
 
     pub(crate) fn next(&self) -> Instant {
@@ -36,6 +44,7 @@ impl Watchdog {
         }
         self.last = now;
         self.next = now + pause;
+        self.lease = Some(lease);
         now.duration_since(self.since) >= lease
     }
 }
@@ -64,5 +73,16 @@ mod tests {
         let later = began + Duration::from_secs(600);
         assert!(!watchdog.may_judge(later, LEASE), "the machine was suspended in between");
         assert!(!watchdog.may_judge(later + Duration::from_secs(5), LEASE));
+    }
+
+    #[test]
+    fn only_a_quiet_worker_is_a_reason_to_ask_the_store() {
+        let began = Instant::now();
+        let mut watchdog = Watchdog::new(began);
+        assert_eq!(watchdog.unless_quiet(|_| true), None, "the lease is not known yet");
+        watchdog.may_judge(began, LEASE);
+        let touched = |ago: u64| move |span: Duration| Duration::from_secs(ago) < span;
+        assert_eq!(watchdog.unless_quiet(touched(14)), Some(LEASE));
+        assert_eq!(watchdog.unless_quiet(touched(15)), None);
     }
 }

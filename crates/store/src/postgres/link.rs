@@ -85,6 +85,11 @@ impl Link {
         }
     }
 
+    /// Ends the session. The next call of [`Self::session`] opens another.
+    pub(super) fn close(&mut self) {
+        self.session = None;
+    }
+
     /// Whether the session is lost. The next call of [`Self::session`] opens another.
     pub(super) fn is_broken(&self) -> bool {
         self.session.as_ref().is_none_or(Session::is_broken)

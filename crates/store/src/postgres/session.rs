@@ -242,9 +242,12 @@ impl Session {
 
     /// Begins a transaction on one snapshot, and returns the server's time.
     pub(super) fn begin_read(&self) -> Result<ServerTime, Failure> {
-        let timeout = self.deadline.get().saturating_sub(MARGIN).max(MARGIN).as_millis();
+        let timeout = match self.deadline.get().saturating_sub(MARGIN).max(MARGIN) {
+            STATEMENT_TIMEOUT => String::new(),
+            timeout => format!("set local statement_timeout = {};", timeout.as_millis()),
+        };
         self.begin(&format!(
-            "begin isolation level repeatable read read only; {} set local statement_timeout = {timeout}; {CLOCK}",
+            "begin isolation level repeatable read read only; {} {timeout} {CLOCK}",
             self.local_settings(),
         ))
     }

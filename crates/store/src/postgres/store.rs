@@ -432,5 +432,9 @@ impl Store for PostgresStore {
         None
     }
 
-    fn tidy(&self) {}
+    /// A process that waits, such as a supervisor, needs no session meanwhile. The next verb opens another.
+    fn tidy(&self) {
+        self.send_owed();
+        self.lock().link.close();
+    }
 }

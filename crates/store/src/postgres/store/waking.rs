@@ -60,6 +60,14 @@ impl PostgresStore {
         }
     }
 
+    /// A process that ends sends what it has left out.
+    pub(super) fn send_owed(&self) {
+        let mut opened = self.lock();
+        if opened.sender.take_owed() {
+            self.name_sleeper(&opened);
+        }
+    }
+
     fn name_sleeper(&self, opened: &Opened) {
         let hearing = self.hearing();
         let except = hearing.as_ref().map(|hearing| &hearing.worker);
@@ -141,12 +149,8 @@ fn mark(worker: &str, listens: bool) -> String {
     )
 }
 
-/// A process that ends sends what it has left out.
 impl Drop for PostgresStore {
     fn drop(&mut self) {
-        let opened = self.lock();
-        if opened.sender.owes() {
-            self.name_sleeper(&opened);
-        }
+        self.send_owed();
     }
 }
