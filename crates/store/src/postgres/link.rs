@@ -17,12 +17,17 @@ const MIN_PATIENCE: Duration = Duration::from_millis(100);
 const WAITS_PER_LEASE: u32 = 4;
 /// The same for a session that stands still inside the gate.
 const MIN_IDLE_TIMEOUT: Duration = Duration::from_millis(500);
+/// However short the lease, an answer may take this long on a busy server, and opening a session that long.
+const MIN_DEADLINE: Duration = Duration::from_millis(500);
+const MIN_CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a person may wait for one statement of a report on a large queue.
 const READ_DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Link {
     address: Address,
+    /// That of the address, unless a lease demands less.
+    connect_timeout: Duration,
     target: Target,
     session: Option<Session>,
     durability: Durability,
@@ -30,7 +35,9 @@ pub(super) struct Link {
     idle_timeout: Duration,
     /// How long a writer waits for the gate.
     pub(super) patience: Duration,
-    /// How long a reader waits for an answer.
+    /// How long a writer waits for an answer.
+    pub(super) deadline: Duration,
+    /// The same for a reader.
     pub(super) read_deadline: Duration,
 }
 
@@ -40,11 +47,13 @@ impl Link {
         session.prepare_schema(permission)?;
         Ok(Self {
             address: address.clone(),
+            connect_timeout: address.connect_timeout,
             target,
             session: Some(session),
             durability: Durability::Normal,
             idle_timeout: IDLE_TIMEOUT,
             patience: PATIENCE,
+            deadline: DEADLINE,
             read_deadline: READ_DEADLINE,
         })
     }
@@ -75,6 +84,7 @@ impl Link {
         session.prepare_schema(Permission::Nothing)?;
         session.set_durability(self.durability)?;
         session.set_idle_timeout(self.idle_timeout);
+        session.set_deadline(self.deadline);
         Ok(session)
     }
 
@@ -108,6 +118,11 @@ impl Link {
         let share = (lease / WAITS_PER_LEASE).max(MIN_PATIENCE);
         self.patience = share.min(PATIENCE);
         self.read_deadline = share.min(DEADLINE);
+        self.deadline = share.clamp(MIN_DEADLINE, DEADLINE);
+        if let Some(session) = &self.session {
+            session.set_deadline(self.deadline);
+        }
+        self.address.connect_timeout = self.connect_timeout.min(share.max(MIN_CONNECT_TIMEOUT));
         self.limit_stops(lease);
     }
 

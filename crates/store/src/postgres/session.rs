@@ -33,7 +33,7 @@ use crate::rows::jobs::environments;
 use crate::{Result, StoreError};
 use domain::settings::Durability;
 
-/// How long a caller waits for the answer to one request.
+/// How long a caller waits for the answer to one request, unless a lease demands less.
 pub(super) const DEADLINE: Duration = Duration::from_secs(6);
 /// The server gives up this much before the caller does, so that the caller learns what became of its statement.
 const MARGIN: Duration = Duration::from_secs(1);
@@ -287,9 +287,16 @@ impl Session {
             Passage::Alone => ("share row exclusive", ""),
             Passage::Together => ("row exclusive", PLANS),
         };
-        let (gate_timeout, lock_timeout) = (patience.as_millis(), LOCK_TIMEOUT.as_millis());
+        let deadline = self.deadline.get();
+        let lock_timeout = LOCK_TIMEOUT.min(deadline / 2).as_millis();
+        let gate_timeout = patience.min(deadline / 2).as_millis();
+        let statement_timeout = if deadline < DEADLINE {
+            format!("set local statement_timeout = {};", (deadline * 5 / 6).as_millis())
+        } else {
+            String::new()
+        };
         format!(
-            "begin; {} {} set local lock_timeout = {gate_timeout}; lock table {gate} in {mode} mode;
+            "begin; {} {} {statement_timeout} set local lock_timeout = {gate_timeout}; lock table {gate} in {mode} mode;
              set local lock_timeout = {lock_timeout}; {settings}; {CLOCK}",
             self.local_settings(),
             self.idle_setting(),

@@ -152,7 +152,7 @@ impl PostgresStore {
     }
 
     fn snapshot(&self, opened: &mut Opened, work: &mut ReadWork<'_>) -> Result<()> {
-        let read_deadline = opened.link.read_deadline;
+        let (read_deadline, deadline) = (opened.link.read_deadline, opened.link.deadline);
         let session = opened.link.session()?;
         session.set_deadline(read_deadline);
         let result = (|| {
@@ -160,7 +160,7 @@ impl PostgresStore {
             let _transaction = Transaction(session);
             work(&mut self.tx(session, &opened.last_environment, time))
         })();
-        session.set_deadline(super::session::DEADLINE);
+        session.set_deadline(deadline);
         result
     }
 
@@ -174,7 +174,9 @@ impl PostgresStore {
                 Err(failure) => failure,
             };
             if link.is_broken() {
-                if !std::mem::replace(&mut may_reopen, false) {
+                // A server that does not answer would not do so in another session either.
+                let is_silent = matches!(failure, Failure::TimedOut(_));
+                if is_silent || !std::mem::replace(&mut may_reopen, false) {
                     return Err(failure.into());
                 }
                 continue;

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use domain::settings::SettingKey;
 use store::postgres::{Address, PostgresStore};
 use store::{EnqueueError, Pace, Store, StoreError};
 
@@ -74,6 +75,34 @@ fn a_network_that_swallows_everything_is_noticed_within_the_deadline() {
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     proxy.set(Fault::None);
     enqueue(store.as_ref(), "b").expect("it works again");
+}
+
+/// A worker that waits can renew no lease. It has time for other tries, and ends its commands in time if all fail.
+#[test]
+fn a_write_of_a_worker_waits_for_a_silent_server_for_a_quarter_of_its_lease() {
+    let schema = Schema::new();
+    let proxy = Proxy::to(&schema.address);
+    let (store, worker) = (open(&proxy.address), new_worker("w-1"));
+    for (key, value) in [(SettingKey::HeartbeatInterval, "1s"), (SettingKey::Lease, "8s")] {
+        store.set(key, Some(value), "me").expect("it is set");
+    }
+    store.register(&worker).expect("register");
+    store.orders(&worker.id).expect("orders");
+    store.extend(&worker.id, &[]).expect("a heartbeat");
+    proxy.set(Fault::BlackHole);
+    for what in ["its session is silent", "no session can be opened"] {
+        let began = Instant::now();
+        let failed = store.extend(&worker.id, &[]);
+        assert!(
+            matches!(failed, Err(StoreError::Unreachable(_) | StoreError::Unavailable { .. })),
+            "{failed:?}"
+        );
+        let took = began.elapsed();
+        let (least, most) = (Duration::from_millis(1_900), Duration::from_millis(3_000));
+        assert!(least < took && took < most, "{what}: {took:?}");
+    }
+    proxy.set(Fault::None);
+    store.extend(&worker.id, &[]).expect("it works again");
 }
 
 #[test]
