@@ -111,7 +111,7 @@ impl Context {
         if let Some(relocation) = store.relocation()? {
             return Err(StoreError::Relocated(relocation).into());
         }
-        store.check_rights_of_worker()?;
+        store.check_fitness_for_workers()?;
         Ok(store)
     }
 

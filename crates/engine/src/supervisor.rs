@@ -258,7 +258,30 @@ impl<'a> Supervisor<'a> {
             return PoolSlot::Closed;
         }
         self.journal.note(format_args!("worker {} crashed: {}", member.id, ended.status));
+        if ended.status.code() == Some(WorkerExit::REFUSED_CODE.into())
+            && let Some(refusal) = self.refusal()
+        {
+            return self.abandon(&member, refusal);
+        }
         self.clean_up(member)
+    }
+
+    /// Why the store does not allow this pool to work, if that is so.
+    fn refusal(&mut self) -> Option<StoreError> {
+        let store = opened(&mut self.store, self.open);
+        match store.and_then(Store::check_fitness_for_workers) {
+            Err(error @ StoreError::NotAllowed { .. }) => Some(error),
+            Ok(()) | Err(_) => None,
+        }
+    }
+
+    /// Gives up without reaping the jobs of a dead worker, because the store does not allow that either. Other workers take
+    /// them over when their leases are over.
+    fn abandon(&mut self, member: &Member, refusal: StoreError) -> PoolSlot {
+        self.kill_group(&member.id);
+        self.kill_orphans();
+        self.give_up(refusal.into());
+        PoolSlot::Closed
     }
 
     /// Kills the orphans of a dead worker, reaps its jobs, and vacates its slot; in this order.
@@ -269,6 +292,9 @@ impl<'a> Supervisor<'a> {
         let records = slot_records::read(&self.folder.path, member.id.as_str()).unwrap_or_default();
         let left = self.survivors.left_by(member.pid, member.since, &records);
         if let Err(error) = self.reap(&member.id, &left, &records) {
+            if let StoreError::NotAllowed { .. } = error {
+                return self.abandon(&member, error);
+            }
             self.journal.error(&error);
             self.store = None;
             return PoolSlot::Dead { member, at: Instant::now() + CLEANUP_RETRY_DELAY };

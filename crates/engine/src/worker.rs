@@ -95,11 +95,15 @@ pub enum WorkerExit {
     Stopped,
     /// It still holds leases on attempts that it could not kill: other workers release them when those have ended.
     HoldsLeases,
+    /// The store does not allow it to work, and only a person can change that.
+    Refused,
 }
 
 impl WorkerExit {
     /// The exit code by which the supervisor recognises `HoldsLeases`.
     pub const HOLDS_LEASES_CODE: u8 = 100;
+    /// The same for `Refused`.
+    pub const REFUSED_CODE: u8 = 101;
 }
 
 /// Opens the store; also called after a commit whose outcome is unknown.
@@ -107,6 +111,14 @@ pub type OpenStore<'a> = &'a (dyn Fn() -> Result<Box<dyn Store>, StoreError> + S
 
 /// Runs a worker until it is asked to stop, or with `until_empty` until nothing is left to do.
 pub fn run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineError> {
+    match try_run(plan, open) {
+        // The supervisor says why, once for all of its workers.
+        Err(EngineError::Store(StoreError::NotAllowed { .. })) => Ok(WorkerExit::Refused),
+        result => result,
+    }
+}
+
+fn try_run(plan: &WorkerPlan, open: OpenStore<'_>) -> Result<WorkerExit, EngineError> {
     signal::reset_ignored();
     signal::survive_closed_pipe();
     signal::survive_file_limit();
@@ -185,6 +197,8 @@ pub(super) struct Worker<'a> {
     /// Only where another machine can take leases over.
     pub(super) lease_keeper: Option<LeaseKeeper>,
     pub(super) store_backoff: StoreBackoff,
+    /// Since when the store has not allowed this worker to work.
+    pub(super) refused_since: Option<Instant>,
     pub(super) reaper: Reaper,
     /// When the next schedule is due, as of the last orders.
     pub(super) next_fire: Option<Timestamp>,
@@ -263,6 +277,7 @@ impl<'a> Worker<'a> {
             ledger: Ledger::new(plan.id.clone(), &dispatcher, &context, &journal),
             lease_keeper,
             store_backoff: StoreBackoff::default(),
+            refused_since: None,
             dispatcher,
             context,
             reaper: Reaper::new(observer, files.folder.clone()),

@@ -39,6 +39,9 @@ pub enum StoreError {
     /// Something outside the store keeps it from working; `advice` says how to remove it.
     #[error("{problem}")]
     Obstacle { problem: String, advice: &'static str },
+    /// The server, or the address, keeps this process from its work until a person changes that; `advice` says how.
+    #[error("{problem}")]
+    NotAllowed { problem: String, advice: &'static str },
     #[error("the store is read-only")]
     ReadOnly,
     #[error("{}", busy(*waited, holder.as_ref()))]

@@ -103,8 +103,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Must be called before log files in this folder are read or written: puts files into place that an interrupted
     /// restore has left. It costs one directory listing.
     fn prepare_logs(&self, logs: &Path) -> Result<()>;
-    /// Refuses a caller who lacks a right that workers need.
-    fn check_rights_of_worker(&self) -> Result<()> {
+    /// Fails if workers could not use the store as this process has opened it: without a right that they need, or if they
+    /// could not listen.
+    fn check_fitness_for_workers(&self) -> Result<()> {
         Ok(())
     }
     /// Whether it was opened for reading only and refuses every write.

@@ -1,7 +1,11 @@
 //! `store grant`: what a role of each part can do, and what it cannot.
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::cluster::Cluster;
 use crate::cli::harness::Home;
+use crate::cli::harness::background::Background;
+use crate::cli::harness::working_home::wait_until;
 
 /// A queue of the role `keeper`, and a role with this part.
 fn queue_with(part: &str) -> (Cluster, Home) {
@@ -194,6 +198,52 @@ fn a_worker_does_everything_but_migrations() {
     home.run(["worker", "run", "--until-empty", "-q", "--store", &url]).ok();
     let shown = home.run(["logs", "secret", "--store", &url]).ok();
     assert_eq!(shown.stdout, "hidden\n");
+}
+
+const REVOKE: &str = r#"revoke update on queuectl.workers from "O'Neil ""x""#;
+const REVOKE_ALL: &str = r#"revoke all on all tables in schema queuectl from "O'Neil ""x""#;
+const LIVE: &str = "select pid from queuectl.workers where state = 'running'";
+
+/// A queue with a role that runs jobs, and a pool of that role. Returns the pid of its worker, too.
+fn pool_of_role(lease: &str) -> (Cluster, Home, Background, Pid) {
+    let (cluster, home) = queue_with("worker");
+    let (owner, url) = (cluster.socket_url("keeper"), cluster.socket_url("O%27Neil%20%22x"));
+    home.run(["config", "set", "heartbeat_interval", "500ms", "--store", &owner]).ok();
+    home.run(["config", "set", "lease", lease, "--store", &owner]).ok();
+    let pool = Background::start(home.call(["worker", "run", "-q", "--store", &url]));
+    let mut worker = None;
+    wait_until("the worker is up", || {
+        worker = cluster.sql("jobs", LIVE).parse().ok().and_then(Pid::from_raw);
+        worker.is_some()
+    });
+    (cluster, home, pool, worker.expect("a pid"))
+}
+
+#[test]
+fn a_worker_that_loses_its_rights_ends_with_the_reason_and_is_not_replaced() {
+    let (cluster, _home, pool, _) = pool_of_role("2s");
+    cluster.sql("jobs", REVOKE);
+    let (status, said) = pool.end();
+    assert_eq!((status.code(), said.len()), (Some(5), 2), "an error and a hint: {said:?}");
+    assert!(
+        said[0].contains("cannot run jobs: it lacks the right to update on the table `workers`"),
+        "{said:?}"
+    );
+    assert!(said[1].contains("store grant ROLE --as worker"), "{said:?}");
+    assert_eq!(cluster.sql("jobs", "select count(*) from queuectl.workers"), "1");
+}
+
+#[test]
+fn a_pool_without_rights_whose_worker_dies_ends_with_the_reason() {
+    let (cluster, _home, pool, worker) = pool_of_role("60s");
+    cluster.sql("jobs", REVOKE_ALL);
+    kill_process(worker, Signal::KILL).expect("it is killed");
+    let (status, said) = pool.end();
+    assert_eq!((status.code(), said.len()), (Some(5), 2), "an error and a hint: {said:?}");
+    assert!(
+        said[0].contains("permission denied") && said[1].contains("grant the role its rights"),
+        "{said:?}"
+    );
 }
 
 #[test]

@@ -194,8 +194,11 @@ fn a_worker_behind_a_pooler_listens_on_the_way_that_the_address_names() {
         ),
     ] {
         let url = pooler.url(&format!("pooler=transaction&listen={listen}"));
-        let refused = Home::new().call(["worker", "run", "-q"]).env("QUEUECTL_STORE", &url).run();
-        refused.fails(1).says(problem).says(hint);
+        for verb in ["run", "start"] {
+            let refused = Home::new().call(["worker", verb, "-q"]).env("QUEUECTL_STORE", &url).run();
+            let refused = refused.fails(5).says(problem).says(hint);
+            assert_eq!(refused.stderr.lines().count(), 2, "an error and a hint: {refused}");
+        }
     }
 }
 

@@ -201,7 +201,9 @@ fn judge_store(error: &StoreError) -> Judgement {
         StoreError::NotOwn(refused) => with_hint(Exit::Unavailable, advice(refused)),
         StoreError::Unreachable(error) if error.is_incompatible() => with_hint(Exit::Corrupt, error.hint()),
         StoreError::Unreachable(error) => with_hint(Exit::Unavailable, error.hint()),
-        StoreError::Obstacle { advice, .. } => with_hint(Exit::Unavailable, *advice),
+        StoreError::Obstacle { advice, .. } | StoreError::NotAllowed { advice, .. } => {
+            with_hint(Exit::Unavailable, *advice)
+        }
         StoreError::Full => {
             with_hint(Exit::Unavailable, "free some space on the disk of the home directory, then try again")
         }

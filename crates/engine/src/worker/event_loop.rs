@@ -305,6 +305,7 @@ impl Worker<'_> {
         let Some(turn) = self.note_failure(turn)? else {
             return Ok(());
         };
+        self.refused_since = None;
         if turn.is_retired {
             self.abandon(Interrupt::Lost);
             return Err(EngineError::DeclaredDead);
@@ -364,6 +365,13 @@ impl Worker<'_> {
         if let StoreError::TooNew { .. } = error {
             // The running attempts could never be recorded: a worker of the newer program reaps them and runs them
             // again.
+            self.abandon(Interrupt::ReleaseAtOnce);
+            return Err(error.into());
+        }
+        if let StoreError::NotAllowed { .. } = error
+            && self.refused_since.get_or_insert_with(Instant::now).elapsed() >= self.settings.lease
+        {
+            // Its leases are over, and it has ended its commands.
             self.abandon(Interrupt::ReleaseAtOnce);
             return Err(error.into());
         }

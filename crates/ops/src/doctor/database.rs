@@ -150,7 +150,7 @@ fn advice_for(error: &StoreError, path: &Path) -> Option<String> {
         }
         StoreError::Unavailable { .. } => "the disk may be failing; check `dmesg`",
         StoreError::Full => "free some space on its disk",
-        StoreError::Obstacle { advice, .. } => advice,
+        StoreError::Obstacle { advice, .. } | StoreError::NotAllowed { advice, .. } => advice,
         StoreError::ReadOnly => {
             return Some(format!(
                 "check with `findmnt -T {}` whether the disk is mounted read-only",

@@ -386,10 +386,10 @@ impl Store for PostgresStore {
         self.hearing().map_or(Pace::Polling, |hearing| hearing.pace())
     }
 
-    fn check_rights_of_worker(&self) -> Result<()> {
+    fn check_fitness_for_workers(&self) -> Result<()> {
         match self.shared().view(grant::missing_of_worker)? {
-            None => Ok(()),
-            Some(problem) => Err(StoreError::Obstacle {
+            None => self.check_way_to_listen(),
+            Some(problem) => Err(StoreError::NotAllowed {
                 problem,
                 advice: "`queuectl store grant ROLE --as worker` prints the SQL that lets a role run jobs",
             }),

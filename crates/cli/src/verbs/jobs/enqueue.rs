@@ -318,7 +318,7 @@ fn print_batch(context: &Context, store: &dyn Store, answers: &[EnqueueResult]) 
 /// An enqueued job, unless the caller may only enqueue. The job is stored, so that is no failure.
 fn readable(store: &dyn Store, id: &JobId) -> Result<Option<Job>, Failure> {
     match store.find(id) {
-        Err(StoreError::Obstacle { .. }) => Ok(None),
+        Err(StoreError::NotAllowed { .. }) => Ok(None),
         found => Ok(Some(found?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?)),
     }
 }

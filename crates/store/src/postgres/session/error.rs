@@ -79,7 +79,7 @@ impl From<Failure> for StoreError {
             },
             SqlState::READ_ONLY_SQL_TRANSACTION => Self::NotPrimary,
             SqlState::LOCK_NOT_AVAILABLE => Self::Busy { waited: super::LOCK_TIMEOUT, holder: None },
-            SqlState::INSUFFICIENT_PRIVILEGE => Self::Obstacle {
+            SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed {
                 problem: cause,
                 advice: "grant the role its rights on the schema of the queue, or use another role",
             },

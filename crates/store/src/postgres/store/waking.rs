@@ -38,6 +38,14 @@ impl PostgresStore {
         }
     }
 
+    /// Fails if the address names a way to listen that leads elsewhere.
+    pub(super) fn check_way_to_listen(&self) -> Result<()> {
+        match self.way_to_listen()? {
+            Some(way) if way.store_id.is_some() => way.check(),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// A pooler may be noticed after the worker began to listen through it.
     pub(super) fn notice_pooler(&self, link: &Link) {
         if link.is_pooled()

@@ -43,6 +43,27 @@ pub(crate) struct Way {
     pub(crate) store_id: Option<String>,
 }
 
+impl Way {
+    /// Fails if it leads nowhere, or to another queue.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.judge(Ear::open(self, &mut VecDeque::new()).map(drop))
+    }
+
+    /// A session that cannot be opened now is opened later, unless it has an address of its own, which may be wrong.
+    fn judge(&self, opened: Result<(), Deafness>) -> Result<()> {
+        match opened {
+            Err(Deafness::Unreachable(error)) if self.store_id.is_some() => {
+                Err(StoreError::Unreachable(error))
+            }
+            Err(Deafness::OtherQueue) => Err(StoreError::NotAllowed {
+                problem: "the address behind `listen` does not lead to the queue of this store".to_owned(),
+                advice: "name the server and the database of the queue in it, past the pooler",
+            }),
+            Ok(()) | Err(Deafness::Unreachable(_) | Deafness::NoSession) => Ok(()),
+        }
+    }
+}
+
 /// Asks for the id of the queue in a schema.
 pub(crate) fn store_id(schema: &str) -> String {
     format!("select store_id from {}.meta", quoted(schema))
@@ -91,10 +112,9 @@ impl Deafness {
 }
 
 impl Listener {
-    /// A session that cannot be opened now is opened later, unless it has an address of its own, which may be wrong.
-    pub(crate) fn open(mut way: Way, worker: &WorkerId) -> Result<Self> {
+    /// Fails only if the way is wrong: see [`Way::judge`].
+    pub(crate) fn open(way: Way, worker: &WorkerId) -> Result<Self> {
         let system = |error: rustix::io::Errno| StoreError::unavailable(error.into());
-        way.address.connect_timeout = way.address.connect_timeout.min(OPEN_TIMEOUT);
         let listener = Self {
             way,
             hearing: Arc::new(Hearing::new(worker.clone())),
@@ -105,16 +125,8 @@ impl Listener {
         };
         listener.watch(listener.retry.as_fd());
         let opened = listener.reopen(&mut listener.lock());
-        match opened {
-            Err(Deafness::Unreachable(error)) if listener.way.store_id.is_some() => {
-                Err(StoreError::Unreachable(error))
-            }
-            Err(Deafness::OtherQueue) => Err(StoreError::Obstacle {
-                problem: "the address behind `listen` does not lead to the queue of this store".to_owned(),
-                advice: "name the server and the database of the queue in it, past the pooler",
-            }),
-            Ok(()) | Err(Deafness::Unreachable(_) | Deafness::NoSession) => Ok(listener),
-        }
+        listener.way.judge(opened)?;
+        Ok(listener)
     }
 
     pub(crate) fn hearing(&self) -> Arc<Hearing> {
@@ -256,9 +268,10 @@ impl Ear {
         let runtime = runtime.map_err(|_| Deafness::NoSession)?;
         let options = ConnectOptions { target: Target::Primary, session_settings: String::new() };
         let opening = async {
-            let Connected { client, mut connection, descriptor, .. } = connect(&way.address, &options)
-                .await
-                .map_err(|error| Deafness::Unreachable(Box::new(error)))?;
+            let mut address = way.address.clone();
+            address.connect_timeout = address.connect_timeout.min(OPEN_TIMEOUT);
+            let Connected { client, mut connection, descriptor, .. } =
+                connect(&address, &options).await.map_err(|error| Deafness::Unreachable(Box::new(error)))?;
             let listen = format!("listen {}; {}", quoted(&way.schema), store_id(&way.schema));
             let answer = {
                 let mut listening = pin!(client.simple_query(&listen));

@@ -65,6 +65,7 @@ pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode
     Ok(match engine::run_worker(&plan, &|| reopen(&location.store))? {
         WorkerExit::Stopped => ExitCode::SUCCESS,
         WorkerExit::HoldsLeases => ExitCode::from(WorkerExit::HOLDS_LEASES_CODE),
+        WorkerExit::Refused => ExitCode::from(WorkerExit::REFUSED_CODE),
     })
 }
 
