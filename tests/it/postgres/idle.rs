@@ -17,7 +17,8 @@ fn a_supervisor_whose_workers_are_well_has_no_session() {
     let number = |sql: &str| cluster.sql("jobs", sql).parse::<u32>().unwrap_or(0);
     let sessions = || number("select count(*) from pg_stat_activity where usename = 'keeper'");
     let beats = || number("select max(beat) from queuectl.workers");
-    wait_until("the worker beats", || beats() > 0);
+    // The supervisor asks for the lease right after the start.
+    wait_until("the worker beats", || beats() > 2);
     wait_until("only the two sessions of the worker are left", || sessions() == 2);
     let before = beats();
     wait_until("the worker beats on", || {

@@ -18,7 +18,7 @@ use super::link::Link;
 use super::session::error::Failure;
 use super::session::migrate::{GATE, Permission, SCHEMA_VERSION, is_missing};
 use super::session::{Health, Passage, ServerTime, Session, quoted};
-use super::wake::{Hearing, Sender};
+use super::wake::{Hearing, ReadyJobs, Sender};
 use super::{Address, Target};
 use crate::rows::Sql;
 use crate::rows::jobs::environments::CachedEnvironment;
@@ -60,6 +60,8 @@ struct Opened {
     sender: Sender,
     /// When this process looks again whether floors have to be raised.
     floors_due: Instant,
+    /// Jobs were claimed since it looked.
+    has_claimed: bool,
 }
 
 impl PostgresStore {
@@ -111,6 +113,7 @@ impl PostgresStore {
             last_environment: RefCell::default(),
             sender: Sender::default(),
             floors_due: Instant::now(),
+            has_claimed: false,
         };
         Self {
             opened: Mutex::new(opened),
@@ -350,17 +353,22 @@ impl Store for PostgresStore {
     }
 
     fn write_together(&self, verb: HotVerb<'_>, work: &mut WriteWork<'_>) -> Result<Option<Effects>> {
-        let effects = match verb {
-            HotVerb::Enqueue(jobs) => Some(self.enqueue_together(jobs, work)?),
-            HotVerb::Extend(worker) => self.extend_together(worker, work)?,
-        };
-        if let Some(effects) = &effects {
-            self.wake_worker(effects.wakes_workers);
+        match verb {
+            HotVerb::Enqueue(jobs) => {
+                let effects = self.enqueue_together(jobs, work)?;
+                self.wake_worker_for(effects.wakes_workers, &ReadyJobs::of(jobs));
+                Ok(Some(effects))
+            }
+            HotVerb::Extend(worker) => {
+                let effects = self.extend_together(worker, work)?;
+                self.wake_worker(effects.as_ref().is_some_and(|effects| effects.wakes_workers));
+                Ok(effects)
+            }
         }
-        Ok(effects)
     }
 
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {
+        self.make_up_mark(exchange);
         let exchanged = self.one_turn(exchange)?;
         self.prepare_sleep(exchange, exchanged)
     }

@@ -7,7 +7,8 @@
 //! | `r:JOB:WORKER` | a reader follows the output of this job |
 //!
 //! Each notification costs every listener's backend a moment, so only a worker that sleeps is named, and only one. A worker
-//! that finds nothing sets `workers.listens`, commits, and looks once more. A process that makes jobs ready clears the mark
+//! that finds nothing sets `workers.listens`, commits, and looks once more. One that found less than it could start does so
+//! in its next turn, which is due at once: the jobs that it has claimed start meanwhile. A process that makes jobs ready clears the mark
 //! of one worker that serves them and names it. So either that process sees the mark, or the worker's second look finds the
 //! jobs. A worker is not named again before its next look has found nothing.
 
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, eventfd};
 
 pub(super) use self::listener::{Listener, Way, store_id};
-pub(super) use self::sender::{Sender, name_sleeper, notify};
+pub(super) use self::sender::{ReadyJobs, Sender, name_sleeper, notify};
 use crate::{OrderHints, Pace, Result, StoreError, Wake};
 use domain::values::name::WorkerId;
 
@@ -42,6 +43,8 @@ pub(super) struct Hearing {
     is_deaf: AtomicBool,
     /// The worker could start more than it found at its last look.
     has_room: AtomicBool,
+    /// Its next turn begins with the mark.
+    owes_mark: AtomicBool,
     times: Mutex<Times>,
 }
 
@@ -59,6 +62,7 @@ impl Hearing {
             lives: AtomicBool::new(false),
             is_deaf: AtomicBool::new(false),
             has_room: AtomicBool::new(true),
+            owes_mark: AtomicBool::new(false),
             times: Mutex::default(),
         }
     }
@@ -84,6 +88,15 @@ impl Hearing {
         let is_known =
             if listens { marked.is_some_and(|at| at.elapsed() < MARK_AGAIN) } else { marked.is_none() };
         (!is_known).then_some(listens)
+    }
+
+    /// The worker has claimed jobs, and must not start them later because of the mark.
+    pub(super) fn put_off_mark(&self) {
+        self.owes_mark.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn take_owed_mark(&self) -> bool {
+        self.owes_mark.swap(false, Ordering::Relaxed)
     }
 
     /// The mark was written, or cleared by the process that named this worker.

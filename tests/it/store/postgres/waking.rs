@@ -120,6 +120,26 @@ fn a_worker_that_makes_more_jobs_ready_than_it_takes_names_another() {
     assert_eq!(second.claim(), ["b"]);
 }
 
+/// Its claims start before it prepares to sleep.
+#[test]
+fn a_worker_that_claimed_less_than_it_could_marks_itself_at_the_start_of_its_next_turn() {
+    let schema = Schema::new();
+    let (caller, sleeper, session) = (fixture(&schema), Sleeper::all(&schema, "w-1"), schema.session());
+    assert!(sleeper.claim().is_empty() && marked(&session) == ["w-1"]);
+    caller.enqueue("a");
+    sleeper.hears_work();
+    let first = sleeper.fixture.exchange(&sleeper.id, &[], 4);
+    assert_eq!((first.claimed.len(), first.next_due), (1, Some(sleeper.fixture.now())), "it is due at once");
+    assert!(marked(&session).is_empty());
+    // No worker is named for this job: the next turn finds it.
+    caller.enqueue("b");
+    assert_eq!(sleeper.fixture.exchange(&sleeper.id, &[], 3).claimed.len(), 1);
+    assert_eq!(marked(&session), ["w-1"]);
+    let last = sleeper.fixture.exchange(&sleeper.id, &[], 2);
+    assert_eq!((last.claimed.len(), last.next_due), (0, None), "now it may sleep");
+    assert_eq!(marked(&session), ["w-1"]);
+}
+
 #[test]
 fn a_worker_is_named_only_for_queues_that_it_serves() {
     let schema = Schema::new();

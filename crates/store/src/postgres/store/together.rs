@@ -58,7 +58,9 @@ impl PostgresStore {
             let Some((exchanged, effects)) = take_turn(tx, &lane, turn, &found, transaction)? else {
                 break;
             };
-            if !exchanged.claimed.is_empty() {
+            opened.has_claimed |= !exchanged.claimed.is_empty();
+            // A few claims start first: the worker has room, and its next turn comes soon.
+            if exchanged.claimed.is_empty() || exchanged.claimed.len() == turn.want {
                 self.raise_floors(&mut opened);
             }
             drop(opened);
@@ -83,9 +85,10 @@ impl PostgresStore {
 
     /// A failure costs nothing but time: the next claims pass more dead rows.
     fn raise_floors(&self, opened: &mut Opened) {
-        if Instant::now() < opened.floors_due {
+        if !opened.has_claimed || Instant::now() < opened.floors_due {
             return;
         }
+        opened.has_claimed = false;
         opened.floors_due = Instant::now() + FLOORS_EVERY;
         if let Ok(session) = opened.link.session() {
             let now = self.clock.as_ref().map(|clock| clock.wall_millis());

@@ -5,8 +5,9 @@ use std::sync::{Arc, PoisonError};
 use super::{Opened, PostgresStore};
 use crate::postgres::identifier::literal;
 use crate::postgres::link::Link;
-use crate::postgres::wake::{Hearing, Listener, Silence, Way, name_sleeper, notify, store_id};
-use crate::{Exchange, ExchangeResult, NewWorker, Notice, Result, Wake};
+use crate::postgres::wake::{Hearing, Listener, ReadyJobs, Silence, Way, name_sleeper, notify, store_id};
+use crate::{Exchange, ExchangeResult, NewWorker, Notice, Result, Store, Wake};
+use domain::values::name::WorkerId;
 use sys::bell;
 
 impl PostgresStore {
@@ -62,9 +63,15 @@ impl PostgresStore {
 
     /// Names a worker that sleeps, if a commit has made jobs ready. To be called after every commit.
     pub(super) fn wake_worker(&self, wakes: bool) {
+        self.wake_worker_for(wakes, &ReadyJobs::Anywhere);
+    }
+
+    /// The same for a commit that has made jobs ready in known queues.
+    pub(super) fn wake_worker_for(&self, wakes: bool, ready: &ReadyJobs<'_>) {
         let mut opened = self.lock();
+        let owes_another = opened.sender.owes();
         if opened.sender.is_due(wakes) {
-            self.name_sleeper(&opened);
+            self.name_sleeper(&opened, if owes_another { &ReadyJobs::Anywhere } else { ready });
         }
     }
 
@@ -72,14 +79,14 @@ impl PostgresStore {
     pub(super) fn send_owed(&self) {
         let mut opened = self.lock();
         if opened.sender.take_owed() {
-            self.name_sleeper(&opened);
+            self.name_sleeper(&opened, &ReadyJobs::Anywhere);
         }
     }
 
-    fn name_sleeper(&self, opened: &Opened) {
+    fn name_sleeper(&self, opened: &Opened, ready: &ReadyJobs<'_>) {
         let hearing = self.hearing();
         let except = hearing.as_ref().map(|hearing| &hearing.worker);
-        opened.link.tell(&name_sleeper(&opened.link.address().schema, bell::MAX_HOPS, except));
+        opened.link.tell(&name_sleeper(&opened.link.address().schema, ready, bell::MAX_HOPS, except));
     }
 
     pub(super) fn send_notice(&self, notice: Notice<'_>) -> Result<()> {
@@ -87,6 +94,26 @@ impl PostgresStore {
         let sql = notify(&opened.link.address().schema, notice);
         opened.link.session()?.transact(&sql)?;
         Ok(())
+    }
+
+    /// Makes up for a mark that the last turn has put off. This turn is the look after it.
+    pub(super) fn make_up_mark(&self, exchange: &Exchange<'_>) {
+        let hearing = self.hearing().filter(|hearing| hearing.worker == *exchange.worker);
+        if let Some(hearing) = hearing.filter(|hearing| hearing.lives() && exchange.want > 0)
+            && hearing.take_owed_mark()
+        {
+            self.mark(&hearing);
+        }
+    }
+
+    /// Marks a worker as listening. Returns whether that succeeded.
+    fn mark(&self, hearing: &Hearing) -> bool {
+        let mark = mark(&hearing.worker, true);
+        let marked = self.lock().link.session().and_then(|session| Ok(session.transact(&mark)?));
+        if marked.is_ok() {
+            hearing.note_mark(true);
+        }
+        marked.is_ok()
     }
 
     /// A worker that could start more marks itself as listening and looks once more, so that no job that became ready in
@@ -106,54 +133,45 @@ impl PostgresStore {
         let Some(listens) = hearing.note_room(has_room) else {
             return Ok(first);
         };
-        let mark = mark(exchange.worker.as_str(), listens);
+        if listens && !first.claimed.is_empty() {
+            hearing.put_off_mark();
+            return Ok(ExchangeResult { next_due: Some(self.now()?), ..first });
+        }
         if !listens {
-            self.lock().link.tell(&mark);
+            self.lock().link.tell(&mark(exchange.worker, false));
             hearing.note_mark(false);
             // Another worker has to be awake when the next job is due.
             self.wake_worker(first.next_due.is_some());
             return Ok(first);
         }
-        // Claims that the first turn brought must not get lost: a failure is left to the next turn.
-        let marked = self.lock().link.session().and_then(|session| Ok(session.transact(&mark)?));
-        if marked.is_err() {
+        // Settlements of the first turn must not get lost: a failure is left to the next turn.
+        if !self.mark(&hearing) {
             return Ok(first);
         }
-        hearing.note_mark(true);
-        match self.one_turn(&rest_of(exchange, &first)) {
+        match self.one_turn(&second_look(exchange)) {
             Ok(second) => Ok(joined(first, second)),
-            Err(error) if first.claimed.is_empty() && first.settled.is_empty() && first.stale.is_empty() => {
-                Err(error)
-            }
+            Err(error) if first.settled.is_empty() && first.stale.is_empty() => Err(error),
             // If it claimed jobs, the next heartbeat releases them.
             Err(_) => Ok(first),
         }
     }
 }
 
-/// A turn that claims what the first one has left room for.
-fn rest_of<'a>(exchange: &Exchange<'a>, first: &ExchangeResult) -> Exchange<'a> {
-    let limited = first.claimed.iter().filter(|claim| claim.is_limited).count();
-    Exchange {
-        worker: exchange.worker,
-        settlements: &[],
-        want: exchange.want - first.claimed.len(),
-        want_limited: exchange.want_limited.saturating_sub(limited),
-    }
+/// The turn once more, after one that has claimed nothing.
+fn second_look<'a>(exchange: &Exchange<'a>) -> Exchange<'a> {
+    Exchange { settlements: &[], ..*exchange }
 }
 
 fn joined(first: ExchangeResult, second: ExchangeResult) -> ExchangeResult {
-    let mut claimed = first.claimed;
-    claimed.extend(second.claimed);
-    ExchangeResult { claimed, settled: first.settled, stale: first.stale, ..second }
+    ExchangeResult { settled: first.settled, stale: first.stale, ..second }
 }
 
-fn mark(worker: &str, listens: bool) -> String {
+fn mark(worker: &WorkerId, listens: bool) -> String {
     let listens = u8::from(listens);
     format!(
         "set local synchronous_commit = off;
          update workers set listens = {listens} where id = {} and listens <> {listens}",
-        literal(worker),
+        literal(worker.as_str()),
     )
 }
 

@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client};
 
-use super::sender::Heard;
+use super::sender::{Heard, ReadyJobs};
 use super::{Hearing, event, name_sleeper};
 use crate::postgres::connect::Connection;
 use crate::postgres::session::{last_value, quoted};
@@ -212,7 +212,7 @@ impl Listener {
             let sql = format!(
                 "set local search_path = {}, pg_temp; {}",
                 quoted(&self.way.schema),
-                name_sleeper(&self.way.schema, hops, Some(&self.hearing.worker)),
+                name_sleeper(&self.way.schema, &ReadyJobs::Anywhere, hops, Some(&self.hearing.worker)),
             );
             ear.send(&sql, &mut state.payloads);
         }

@@ -1,10 +1,12 @@
 //! Sending notifications. Each is a transaction of its own after the commit: inside it, commits would wait for each other.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::Notice;
 use crate::postgres::identifier::literal;
-use domain::values::name::WorkerId;
+use domain::job::NewJob;
+use domain::values::name::{QueueName, WorkerId};
 use sys::bell;
 
 /// A sender names sleepers this often at most.
@@ -33,24 +35,63 @@ impl Sender {
         is_due
     }
 
+    /// Whether a notification was left out.
+    pub(crate) fn owes(&self) -> bool {
+        self.owes
+    }
+
     /// For a process that ends: whether it has left one out.
     pub(crate) fn take_owed(&mut self) -> bool {
         std::mem::take(&mut self.owes)
     }
 }
 
-/// Names a worker that sleeps and serves a queue with ready jobs, or with jobs that are due soon.
-pub(crate) fn name_sleeper(schema: &str, hops: u8, except: Option<&WorkerId>) -> String {
-    let except = literal(except.map_or("", WorkerId::as_str));
-    // The notice of a job that is due later wakes one worker, which then knows when to look.
-    let sleeper = format!(
-        "w.listens = 1 and w.state = 'running' and w.id <> {except}
-         and (w.queues is null
-              or exists (select 1 from queues q
+/// Where a commit has made jobs ready, or put jobs that are due later.
+pub(crate) enum ReadyJobs<'a> {
+    Anywhere,
+    In(BTreeSet<&'a QueueName>),
+}
+
+impl<'a> ReadyJobs<'a> {
+    /// More queues than this are looked up.
+    const MAX_QUEUES: usize = 8;
+
+    pub(crate) fn of(jobs: &'a [NewJob]) -> Self {
+        let queues: BTreeSet<&QueueName> = jobs.iter().map(|job| &job.queue).collect();
+        if queues.len() > Self::MAX_QUEUES { Self::Anywhere } else { Self::In(queues) }
+    }
+
+    /// Whether a worker serves them. Names that are known make a statement that a new session plans in half the time.
+    fn are_served(&self) -> String {
+        match self {
+            // The notice of a job that is due later wakes one worker, which then knows when to look.
+            Self::Anywhere => "exists (select 1 from queues q
                          where q.name in (select jsonb_array_elements_text(cast(w.queues as jsonb)))
                                and exists (select 1 from ready r where r.queue_id = q.id))
               or exists (select 1 from waiting
-                         where due_at < extract(epoch from clock_timestamp()) * 1000 + 60000))"
+                         where due_at < extract(epoch from clock_timestamp()) * 1000 + 60000)"
+                .to_owned(),
+            Self::In(queues) => {
+                let has = |queue: &&QueueName| {
+                    format!("position({} in w.queues) > 0", literal(&format!("\"{queue}\"")))
+                };
+                queues.iter().map(has).collect::<Vec<_>>().join(" or ")
+            }
+        }
+    }
+}
+
+/// Names a worker that sleeps and serves a queue with ready jobs, or with jobs that are due soon.
+pub(crate) fn name_sleeper(
+    schema: &str,
+    ready: &ReadyJobs<'_>,
+    hops: u8,
+    except: Option<&WorkerId>,
+) -> String {
+    let except = literal(except.map_or("", WorkerId::as_str));
+    let sleeper = format!(
+        "w.listens = 1 and w.state = 'running' and w.id <> {except} and (w.queues is null or {})",
+        ready.are_served()
     );
     // A transaction of the worker itself may hold its row, such as a heartbeat, which does not look for jobs. If no other
     // worker sleeps, it is named all the same, and keeps its mark.
