@@ -7,6 +7,7 @@ mod histories;
 mod hot;
 mod minutes;
 mod outages;
+mod plans;
 pub(crate) mod proxy;
 mod schema;
 mod waking;

@@ -10,7 +10,10 @@ use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use store::LeaseRef;
+use store::postgres::Address;
 
+use crate::engine::harness::wait_until;
+use crate::postgres::cluster::Cluster;
 use crate::store::fixture::new_job::job;
 use crate::store::fixture::schema::Schema;
 use crate::store::fixture::{FAILURE, Fixture, TestClock};
@@ -23,7 +26,9 @@ const LIMIT: u64 = 2;
 
 #[test]
 fn histories_of_several_writers_are_consistent() {
-    let schema = Schema::new();
+    // A server of its own, whose counts of deadlocks are those of this test.
+    let cluster = Cluster::start("fsync = off");
+    let schema = Schema { address: Address::parse(&cluster.socket_url("keeper")).expect("an address") };
     let clock = Arc::new(TestClock::default());
     let observer = Fixture::postgres_in(&schema, clock.clone());
     observer.set(SettingKey::RetryDelay, "1s");
@@ -53,6 +58,15 @@ fn histories_of_several_writers_are_consistent() {
     let counted = observer.store.total_metrics().expect("the totals");
     let counted: u64 = counted.iter().map(|queue| queue.activity.started).sum();
     assert_eq!(counted, given as u64, "every attempt is counted once");
+    drop(observer);
+    assert_eq!(deadlocks(&cluster), "0", "no two writers waited for each other");
+}
+
+fn deadlocks(cluster: &Cluster) -> String {
+    // A server counts what a session did when the session ends, a moment after the client has left.
+    let left = "select 1 from pg_stat_activity where usename = 'keeper'";
+    wait_until("the sessions have ended", || cluster.sql("postgres", left).is_empty());
+    cluster.sql("postgres", "select deadlocks from pg_stat_database where datname = 'jobs'")
 }
 
 /// Never more jobs of the limited queue run than allowed, in any snapshot.

@@ -20,7 +20,7 @@ const LIMIT: usize = 3;
 /// Turns that find nothing before a claimer gives up: another may hold the last jobs for a moment.
 const IDLE_TURNS: usize = 50;
 
-fn settle(claims: &[Claim], outcome: Outcome) -> Vec<Settlement> {
+pub(super) fn settle(claims: &[Claim], outcome: Outcome) -> Vec<Settlement> {
     claims.iter().map(|claim| settlement(&claim.lease, outcome)).collect()
 }
 
@@ -126,7 +126,7 @@ fn a_hot_verb_never_reads_a_whole_table() {
     assert_eq!(whole_scans(&schema), before);
 }
 
-fn run_hot_verbs(fixture: &Fixture, worker: &WorkerId) {
+pub(super) fn run_hot_verbs(fixture: &Fixture, worker: &WorkerId) {
     for round in 0..5 {
         let jobs = (0..40).map(|at| job(&format!("j{round}-{at}")).tags(&["t"]));
         fixture.enqueue_all(jobs);

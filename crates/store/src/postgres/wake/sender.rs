@@ -69,7 +69,7 @@ impl<'a> ReadyJobs<'a> {
                          where q.name in (select jsonb_array_elements_text(cast(w.queues as jsonb)))
                                and exists (select 1 from ready r where r.queue_id = q.id))
               or exists (select 1 from waiting
-                         where due_at < extract(epoch from clock_timestamp()) * 1000 + 60000)"
+                         where due_at < cast(extract(epoch from now()) * 1000 as bigint) + 60000)"
                 .to_owned(),
             Self::In(queues) => {
                 let has = |queue: &&QueueName| {
