@@ -275,8 +275,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Gives up without reaping the jobs of a dead worker, because the store does not allow that either. Other workers take
-    /// them over when their leases are over.
+    /// Gives up without reaping the jobs of a dead worker, because the store does not allow that either, or is too new for
+    /// this program. Other workers take them over when their leases are over, or when this process has released its lock.
     fn abandon(&mut self, member: &Member, refusal: StoreError) -> PoolSlot {
         self.kill_group(&member.id);
         self.kill_orphans();
@@ -292,7 +292,7 @@ impl<'a> Supervisor<'a> {
         let records = slot_records::read(&self.folder.path, member.id.as_str()).unwrap_or_default();
         let left = self.survivors.left_by(member.pid, member.since, &records);
         if let Err(error) = self.reap(&member.id, &left, &records) {
-            if let StoreError::NotAllowed { .. } = error {
+            if let StoreError::NotAllowed { .. } | StoreError::TooNew { .. } = error {
                 return self.abandon(&member, error);
             }
             self.journal.error(&error);

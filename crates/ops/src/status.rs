@@ -20,8 +20,8 @@ use domain::values::clock::{Clock, TimeFormat};
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
 use store::{
-    Hook, JobFilter, LastStop, MAX_DEATHS_COUNTED, Page, Phase, Queue, RecentProblems, ServedJobs, Store,
-    UnkillableProcess, Worker, WorkerState,
+    Hook, JobFilter, LastStop, MAX_DEATHS_COUNTED, OUTDATED, Page, Phase, Queue, RecentProblems, ServedJobs,
+    Store, UnkillableProcess, Worker, WorkerState,
 };
 use sys::fs::{disk, liveness_lock};
 use sys::host;
@@ -70,8 +70,12 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     let writer = store.writer().filter(|holder| holder.is_stopped);
     problems.extend(writer.map(|holder| Problem::stopped_writer(holder.pid, &holder.name)));
     problems.extend(draining(store, &workers, &jobs)?);
-    problems.extend(workers.iter().filter_map(|worker| hindered(worker).or(silent(worker, &settings, now))));
-    problems.extend(dead.iter().filter(|worker| is_elsewhere(worker)).map(|worker| unheard(worker, now)));
+    problems.extend(
+        workers
+            .iter()
+            .filter_map(|worker| outdated(worker).or(hindered(worker)).or(silent(worker, &settings, now))),
+    );
+    problems.extend(dead.iter().filter_map(|worker| outdated(worker).or(unheard(worker, now))));
     problems.extend(shared_home(store, home, &workers));
     problems.extend(store.unkillable()?.iter().filter(|found| found.is_alive()).map(unkillable));
     problems.extend(recent_problems(&recent, &workers, clock));
@@ -215,8 +219,15 @@ fn is_elsewhere(worker: &Worker) -> bool {
 }
 
 /// A worker on another machine or in another container that no longer sends heartbeats.
-fn unheard(worker: &Worker, now: Timestamp) -> Problem {
-    Problem::unheard_worker(&worker.id, &worker.host, now.since(worker.last_heartbeat))
+fn unheard(worker: &Worker, now: Timestamp) -> Option<Problem> {
+    let since = now.since(worker.last_heartbeat);
+    is_elsewhere(worker).then(|| Problem::unheard_worker(&worker.id, &worker.host, since))
+}
+
+/// A worker that a migration of the schema has ended.
+fn outdated(worker: &Worker) -> Option<Problem> {
+    let is_one = worker.health.as_deref() == Some(OUTDATED);
+    is_one.then(|| Problem::outdated_worker(&worker.id, &worker.host))
 }
 
 /// Workers of this home whose processes this process cannot see.
@@ -241,13 +252,9 @@ fn unkillable(found: &UnkillableProcess) -> Problem {
 }
 
 fn silent(worker: &Worker, settings: &Settings, now: Timestamp) -> Option<Problem> {
-    is_silent(worker, settings, now).then(|| {
-        if is_elsewhere(worker) {
-            unheard(worker, now)
-        } else {
-            Problem::silent_worker(&worker.id, now.since(worker.last_heartbeat))
-        }
-    })
+    let is_one = is_silent(worker, settings, now);
+    let here = || Problem::silent_worker(&worker.id, now.since(worker.last_heartbeat));
+    is_one.then(|| unheard(worker, now).unwrap_or_else(here))
 }
 
 /// Whether a worker has missed several heartbeats.

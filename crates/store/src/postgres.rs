@@ -42,6 +42,6 @@ pub use connect_error::{ConnectError, ConnectProblem};
 #[cfg(feature = "postgres")]
 pub use report::probe;
 #[cfg(feature = "postgres")]
-pub use session::migrate::SCHEMA_VERSION;
+pub use session::migrate::{SCHEMA_VERSION, newest_gate, newest_version};
 #[cfg(feature = "postgres")]
 pub use store::PostgresStore;

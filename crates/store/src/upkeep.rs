@@ -1,5 +1,6 @@
 //! Maintenance: pruning, export and import, edits of single jobs, and the event log.
 
+pub(crate) mod added_migrations;
 pub mod moving;
 
 pub use moving::{MoveError, Relocation};

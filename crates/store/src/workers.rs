@@ -270,6 +270,10 @@ pub struct Worker {
     pub overdue: bool,
 }
 
+/// The [`Worker::health`] of a worker that a migration has shut out, because its program does not know the new schema. The
+/// migration records it: the worker itself can write nothing any more.
+pub const OUTDATED: &str = "older than the schema";
+
 /// A sign of life of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beat {

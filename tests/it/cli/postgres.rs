@@ -10,6 +10,8 @@ mod cut_off;
 mod stopped;
 mod takeover;
 mod verbs;
+#[cfg(debug_assertions)] // Released builds take no migrations from tests.
+mod versions;
 mod workers;
 
 use std::fs;

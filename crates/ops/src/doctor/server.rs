@@ -3,9 +3,9 @@
 use super::{Diagnosis, Finding};
 use domain::values::size::rough_size;
 use store::StoreError;
-use store::postgres::Address;
 use store::postgres::address::{Host, TlsMode};
 use store::postgres::report::{QueueReport, SchemaReport, ServerReport, Standbys, report};
+use store::postgres::{Address, newest_version};
 
 /// A snapshot that is older than this many transactions keeps dead rows from being cleaned up.
 const OLD_SNAPSHOT: i64 = 100_000;
@@ -120,7 +120,14 @@ fn schema(found: &SchemaReport, name: &str) -> (Finding, Option<QueueReport>) {
         }
         SchemaReport::Queue(queue) => {
             let bytes = rough_size(u64::try_from(queue.bytes).unwrap_or(0));
-            (Finding::ok("schema", format!("{name}, version {} ({bytes})", queue.version)), Some(*queue))
+            let message = format!("{name}, version {} ({bytes})", queue.version);
+            let finding = if queue.version < newest_version() {
+                Finding::warning("schema", format!("{message}, which this queuectl can only read"))
+                    .advise("bring it up to date: `queuectl store migrate`")
+            } else {
+                Finding::ok("schema", message)
+            };
+            (finding, Some(*queue))
         }
     }
 }
@@ -185,8 +192,14 @@ mod tests {
         assert_eq!(snapshot(&aged(100_000)).level, Level::Ok);
         assert_eq!(snapshot(&aged(100_001)).level, Level::Warning);
         let rows = |dead, live| {
-            dead_rows(QueueReport { version: 1, bytes: 0, dead_ready_rows: dead, live_ready_rows: live })
-                .level
+            dead_rows(QueueReport {
+                version: 1,
+                gate: 1,
+                bytes: 0,
+                dead_ready_rows: dead,
+                live_ready_rows: live,
+            })
+            .level
         };
         assert_eq!(
             [rows(100_001, 5), rows(100_001, 200_000), rows(9, 0)],

@@ -25,7 +25,7 @@ impl Problem {
     pub const READ_ONLY: &str = "read_only";
 
     /// The codes of all problems.
-    pub const CODES: [&str; 22] = [
+    pub const CODES: [&str; 23] = [
         "queue_paused",
         "job_paused",
         Self::NO_WORKER,
@@ -34,6 +34,7 @@ impl Problem {
         "stopped_writer",
         "silent_worker",
         "hindered_worker",
+        "outdated_worker",
         "shared_home",
         "unkillable",
         "starved",
@@ -158,6 +159,15 @@ impl Problem {
         let message =
             format!("worker {worker} is blocked ({why}); it resumes by itself when the cause is gone");
         Self::new("hindered_worker", message)
+    }
+
+    /// A migration of the schema has shut it out.
+    pub(super) fn outdated_worker(worker: &dyn Display, host: &str) -> Self {
+        let message = format!(
+            "worker {worker} on {host} runs a queuectl that is older than the schema of the queue, so it ends; its jobs run \
+             again elsewhere. Install the new version there, and start workers with it"
+        );
+        Self::new("outdated_worker", message)
     }
 
     /// Workers whose processes cannot be seen from here share this home.
@@ -346,6 +356,12 @@ mod tests {
                 Problem::hindered_worker(&"w1", "Too many open files"),
                 "hindered_worker",
                 "worker w1 is blocked (Too many open files); it resumes by itself when the cause is gone",
+            ),
+            (
+                Problem::outdated_worker(&"w1", "box"),
+                "outdated_worker",
+                "worker w1 on box runs a queuectl that is older than the schema of the queue, so it ends; its jobs run again \
+                 elsewhere. Install the new version there, and start workers with it",
             ),
             (
                 Problem::shared_home(&["w1"], &["box"]),

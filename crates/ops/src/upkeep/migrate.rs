@@ -6,22 +6,13 @@
 use crate::OpError;
 use crate::home::location::{Location, StoreAddress};
 use crate::home::open::open;
-use store::Worker;
+use store::Store;
 #[cfg(feature = "postgres")]
 use {
     crate::home::open::open_for_reading,
-    crate::worker::live::live_workers,
-    store::postgres::report::{SchemaReport, report},
-    store::postgres::{Address, PostgresStore, SCHEMA_VERSION},
+    store::postgres::report::{QueueReport, SchemaReport, report},
+    store::postgres::{Address, PostgresStore, newest_gate, newest_version},
 };
-
-/// Whether live workers keep a migration from beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fleet {
-    MustBeStopped,
-    /// Workers that do not know the new schema end their commands and exit.
-    MayRun,
-}
 
 #[derive(Clone, Debug)]
 pub enum Migration {
@@ -29,11 +20,26 @@ pub enum Migration {
     Unchanged { version: i64 },
     /// `None` before: there was no queue.
     Done { before: Option<i64>, version: i64 },
-    /// These workers run an older queuectl; nothing was changed.
-    WorkersLive(Vec<Worker>),
 }
 
-pub fn migrate(location: &Location, fleet: Fleet) -> Result<Migration, OpError> {
+/// The store, if its live workers could do nothing after the migration: then it only serves to stop them. The workers of a
+/// schema that has to be migrated all run an older queuectl, because a newer one refuses to write there.
+pub fn store_with_older_workers(location: &Location) -> Result<Option<Box<dyn Store>>, OpError> {
+    match &location.store {
+        StoreAddress::Sqlite(_) => Ok(None),
+        #[cfg(feature = "postgres")]
+        StoreAddress::Postgres(address) => match found(address)? {
+            Some(queue) if queue.version < newest_version() && queue.gate < newest_gate() => {
+                Ok(Some(Box::new(PostgresStore::open_to_stop_workers(address)?)))
+            }
+            Some(_) | None => Ok(None),
+        },
+        #[cfg(not(feature = "postgres"))]
+        StoreAddress::Postgres(_) => Ok(None),
+    }
+}
+
+pub fn migrate(location: &Location) -> Result<Migration, OpError> {
     match &location.store {
         StoreAddress::Sqlite(_) => {
             let existed = location.has_queue();
@@ -46,32 +52,31 @@ pub fn migrate(location: &Location, fleet: Fleet) -> Result<Migration, OpError> 
             })
         }
         #[cfg(feature = "postgres")]
-        StoreAddress::Postgres(address) => migrate_server(address, fleet),
+        StoreAddress::Postgres(address) => migrate_server(address),
         #[cfg(not(feature = "postgres"))]
         StoreAddress::Postgres(_) => {
             open(location)?;
-            Ok(Migration::WorkersLive(Vec::new()))
+            Ok(Migration::Unchanged { version: store::sqlite::SCHEMA_VERSION })
         }
     }
 }
 
 #[cfg(feature = "postgres")]
-fn migrate_server(address: &Address, fleet: Fleet) -> Result<Migration, OpError> {
-    let before = match report(address)?.schema {
-        SchemaReport::Queue(queue) => Some(queue.version),
-        SchemaReport::Missing | SchemaReport::Empty | SchemaReport::Hidden => None,
-    };
-    if before.is_some_and(|before| before >= SCHEMA_VERSION) {
+fn migrate_server(address: &Address) -> Result<Migration, OpError> {
+    let before = found(address)?.map(|queue| queue.version);
+    if before.is_some_and(|before| before >= newest_version()) {
         // A schema that is too new is refused here.
         open_for_reading(address)?;
-        return Ok(Migration::Unchanged { version: SCHEMA_VERSION });
-    }
-    if before.is_some() && fleet == Fleet::MustBeStopped {
-        let workers = live_workers(open_for_reading(address)?.as_ref())?;
-        if !workers.is_empty() {
-            return Ok(Migration::WorkersLive(workers));
-        }
+        return Ok(Migration::Unchanged { version: newest_version() });
     }
     let version = PostgresStore::migrate(address)?;
     Ok(Migration::Done { before, version })
+}
+
+#[cfg(feature = "postgres")]
+fn found(address: &Address) -> Result<Option<QueueReport>, OpError> {
+    Ok(match report(address)?.schema {
+        SchemaReport::Queue(queue) => Some(queue),
+        SchemaReport::Missing | SchemaReport::Empty | SchemaReport::Hidden => None,
+    })
 }

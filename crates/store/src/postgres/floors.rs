@@ -10,7 +10,6 @@ use tokio_postgres::types::Type;
 
 use super::session::error::Failure;
 use super::session::flight::Request;
-use super::session::migrate::GATE;
 use super::session::{CLOCK, Session};
 
 /// How long to wait for the gate: the floors can be raised later.
@@ -43,7 +42,7 @@ pub(super) fn raise(session: &Session, clock: Option<i64>, every: Duration) -> R
     if done.rows.iter().any(|rows| !rows.is_empty()) {
         return Ok(());
     }
-    let server = session.begin_alone(GATE, PATIENCE)?;
+    let server = session.begin_alone(PATIENCE)?;
     let now = clock.unwrap_or(server.millis);
     let requests = [
         Request { sql: POSTPONE, params: vec![(&now, Type::INT8), (&every, Type::INT8)] },

@@ -39,6 +39,8 @@ pub(super) struct Link {
     pub(super) deadline: Duration,
     /// The same for a reader.
     pub(super) read_deadline: Duration,
+    /// Whether it also writes to a schema of an earlier version.
+    pub(super) writes_older: bool,
 }
 
 impl Link {
@@ -55,6 +57,7 @@ impl Link {
             patience: PATIENCE,
             deadline: DEADLINE,
             read_deadline: READ_DEADLINE,
+            writes_older: false,
         })
     }
 

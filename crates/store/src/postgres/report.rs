@@ -49,6 +49,8 @@ pub enum SchemaReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueReport {
     pub version: i64,
+    /// See [`super::session::migrate`].
+    pub gate: i64,
     pub bytes: i64,
     /// Rows of `ready` that were deleted and not cleaned up yet, as the server estimates them.
     pub dead_ready_rows: i64,
@@ -93,9 +95,11 @@ fn report_schema(session: &Session, schema: &str) -> Result<SchemaReport, StoreE
     if !column::<bool>(&row, "is_readable")? {
         return Ok(SchemaReport::Hidden);
     }
-    let meta = session.one_row(&format!("select version::bigint from {}.meta", quoted(schema)), &[])?;
+    let meta = session
+        .one_row(&format!("select version::bigint, gate::bigint from {}.meta", quoted(schema)), &[])?;
     Ok(SchemaReport::Queue(QueueReport {
         version: column(&meta, "version")?,
+        gate: column(&meta, "gate")?,
         bytes: column(&row, "bytes")?,
         dead_ready_rows: column(&row, "dead")?,
         live_ready_rows: column(&row, "live")?,

@@ -69,6 +69,9 @@ pub(super) struct Session {
     /// Asked for when it is first needed.
     can_compare_environments: Cell<Option<bool>>,
     idle_timeout: Cell<Duration>,
+    /// The version of the schema, and the number of its gate.
+    version: Cell<i64>,
+    gate: Cell<i64>,
 }
 
 /// What the last failure means for the session.
@@ -118,6 +121,8 @@ impl Session {
             deadline: Cell::new(DEADLINE),
             can_compare_environments: Cell::default(),
             idle_timeout: Cell::new(IDLE_TIMEOUT),
+            version: Cell::new(migrate::newest_version()),
+            gate: Cell::new(migrate::newest_gate()),
         })
     }
 
@@ -246,20 +251,22 @@ impl Session {
             STATEMENT_TIMEOUT => String::new(),
             timeout => format!("set local statement_timeout = {};", timeout.as_millis()),
         };
+        let views = self.views();
+        let mode = if views.is_empty() { "read only" } else { "read write" };
         self.begin(&format!(
-            "begin isolation level repeatable read read only; {} {timeout} {CLOCK}",
+            "begin isolation level repeatable read {mode}; {} {views} {timeout} {CLOCK}",
             self.local_settings(),
         ))
     }
 
     /// Begins a transaction in the gate, and returns the server's time in it.
-    pub(super) fn begin_write(&self, gate: &str, passage: Passage) -> Result<ServerTime, Failure> {
-        self.begin(&self.pass_gate(gate, passage, GATE_TIMEOUT))
+    pub(super) fn begin_write(&self, passage: Passage) -> Result<ServerTime, Failure> {
+        self.begin(&self.pass_gate(passage, GATE_TIMEOUT))
     }
 
     /// The same for statements that may only use indexes, with a patience of its own.
-    pub(super) fn begin_alone(&self, gate: &str, patience: Duration) -> Result<ServerTime, Failure> {
-        let began = self.begin(&self.pass_gate(gate, Passage::Alone, patience))?;
+    pub(super) fn begin_alone(&self, patience: Duration) -> Result<ServerTime, Failure> {
+        let began = self.begin(&self.pass_gate(Passage::Alone, patience))?;
         self.batch(PLANS)?;
         Ok(began)
     }
@@ -270,19 +277,16 @@ impl Session {
     }
 
     /// Begins a transaction in the gate together with others, and asks these questions in it. Returns the server's time.
-    pub(super) fn begin_together(
-        &self,
-        gate: &str,
-        requests: &[Request<'_>],
-    ) -> Result<(ServerTime, Flown), Failure> {
+    pub(super) fn begin_together(&self, requests: &[Request<'_>]) -> Result<(ServerTime, Flown), Failure> {
         self.health.set(Health::Fit);
         let asked = Instant::now();
-        let opening = self.pass_gate(gate, Passage::Together, GATE_TIMEOUT);
+        let opening = self.pass_gate(Passage::Together, GATE_TIMEOUT);
         let mut flown = self.fly(Some(&opening), requests, None)?;
         Ok((ServerTime { asked, millis: millis(flown.opening.take()) }, flown))
     }
 
-    fn pass_gate(&self, gate: &str, passage: Passage, patience: Duration) -> String {
+    fn pass_gate(&self, passage: Passage, patience: Duration) -> String {
+        let gate = self.gate();
         let (mode, settings) = match passage {
             Passage::Alone => ("share row exclusive", ""),
             Passage::Together => ("row exclusive", PLANS),

@@ -16,7 +16,7 @@ use super::grant;
 use super::lane::enqueue;
 use super::link::Link;
 use super::session::error::Failure;
-use super::session::migrate::{GATE, Permission, SCHEMA_VERSION, is_missing};
+use super::session::migrate::{Permission, is_missing, newest_version};
 use super::session::{Health, Passage, ServerTime, Session, quoted};
 use super::wake::{Hearing, ReadyJobs, Sender};
 use super::{Address, Target};
@@ -97,7 +97,16 @@ impl PostgresStore {
     /// Brings the queue in this schema up to date, or creates it. Returns the version of its schema.
     pub fn migrate(address: &Address) -> Result<i64> {
         Link::open(address, Target::Primary, Permission::Migrate)?;
-        Ok(SCHEMA_VERSION)
+        Ok(newest_version())
+    }
+
+    /// Opens a queue whose schema may be of an earlier version, only to stop the workers of that version.
+    pub fn open_to_stop_workers(address: &Address) -> Result<Self> {
+        let mut link = Link::open(address, Target::Primary, Permission::Nothing)?;
+        link.writes_older = true;
+        let store = Self::with_link(link, None);
+        store.adopt_settings()?;
+        Ok(store)
     }
 
     /// Deletes the schema with all that is in it.
@@ -159,7 +168,8 @@ impl PostgresStore {
         let session = opened.link.session()?;
         session.set_deadline(read_deadline);
         let result = (|| {
-            let time = session.begin_read()?;
+            session.recheck_version()?;
+            let time = session.begin_read().map_err(|failure| unreadable(session, failure))?;
             let _transaction = Transaction(session);
             work(&mut self.tx(session, &opened.last_environment, time))
         })();
@@ -170,6 +180,11 @@ impl PostgresStore {
     /// Enters the gate. A session that was lost while it was idle is opened again.
     fn enter<T>(link: &mut Link, begin: impl Fn(&Session) -> Result<T, Failure>) -> Result<(&Session, T)> {
         let (start, patience) = (Instant::now(), link.patience);
+        if !link.writes_older {
+            let session = link.session()?;
+            session.recheck_version()?;
+            session.refuse_older()?;
+        }
         let mut may_reopen = true;
         loop {
             let failure = match begin(link.session()?) {
@@ -246,7 +261,7 @@ impl PostgresStore {
         verb: &str,
         work: &mut WriteWork<'_>,
     ) -> Result<Try> {
-        let (session, time) = Self::enter(&mut opened.link, |session| session.begin_write(GATE, passage))?;
+        let (session, time) = Self::enter(&mut opened.link, |session| session.begin_write(passage))?;
         let transaction = Transaction(session);
         let mut tx = self.tx(session, &opened.last_environment, time);
         tx.shard = match passage {
@@ -307,6 +322,17 @@ impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         self.0.roll_back();
     }
+}
+
+/// Why a schema cannot be read. Views that make an earlier version readable are refused by a standby, and to a role without
+/// the right to create temporary objects.
+fn unreadable(session: &Session, failure: Failure) -> StoreError {
+    session.roll_back();
+    let is_refused = failure.code().is_some_and(|code| {
+        [SqlState::READ_ONLY_SQL_TRANSACTION, SqlState::INSUFFICIENT_PRIVILEGE].contains(code)
+    });
+    let refusal = session.refuse_older().err().filter(|_| is_refused);
+    refusal.unwrap_or_else(|| failure.into())
 }
 
 fn pause(millis: std::ops::Range<u64>) {

@@ -11,7 +11,6 @@ use super::Lane;
 use super::answers::{Answer, parts};
 use crate::postgres::session::error::Failure;
 use crate::postgres::session::flight::Request;
-use crate::postgres::session::migrate::GATE;
 use crate::postgres::session::{ServerTime, Session};
 use crate::rows::jobs::environments;
 use crate::rows::tables::{queues, settings, workers};
@@ -75,7 +74,7 @@ impl<'a> Questions<'a> {
         session: &Session,
         now: Option<i64>,
     ) -> Result<(ServerTime, Vec<Vec<Row>>), Failure> {
-        let (time, mut flown) = session.begin_together(GATE, &self.requests())?;
+        let (time, mut flown) = session.begin_together(&self.requests())?;
         if flown.rows[QUEUES_AT].len() < self.queues.len() {
             let create = Request {
                 sql: CREATE_QUEUES,

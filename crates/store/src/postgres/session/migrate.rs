@@ -5,6 +5,10 @@
 //!
 //! Writers lock the gate of the version that they know. A migration after which earlier versions of queuectl must not write
 //! renames the gate: they find none, and report that the store is too new.
+//!
+//! A schema of an earlier version can be read. Beside each migration, a file has views under which the version before looks
+//! like the one after it. A transaction that reads creates those that it needs, and is rolled back. They hide the tables,
+//! so a later migration that changes one of these tables again repeats its view with all later columns.
 
 use std::time::Duration;
 
@@ -14,22 +18,48 @@ use super::error::Failure;
 use super::settings::search_path;
 use super::{DEADLINE, Session, quoted};
 use crate::postgres::identifier::literal;
-use crate::{Result, StoreError};
+use crate::upkeep::added_migrations::added_migrations;
+use crate::{OUTDATED, Result, StoreError};
 
-/// The statements that lead from each version to the next. Append-only once a version has been released.
-const MIGRATIONS: [&str; 3] = [
-    include_str!("../../../../../migrations/postgres/0001_schema.sql"),
-    include_str!("../../../../../migrations/postgres/0002_hosts.sql"),
-    include_str!("../../../../../migrations/postgres/0003_minutes.sql"),
+/// The step from one version to the next.
+struct Migration {
+    statements: &'static str,
+    /// Lets a reader of the next version read this one.
+    views: &'static str,
+}
+
+/// Append-only once a version has been released.
+const MIGRATIONS: [Migration; 3] = [
+    Migration { statements: include_str!("../../../../../migrations/postgres/0001_schema.sql"), views: "" },
+    Migration {
+        statements: include_str!("../../../../../migrations/postgres/0002_hosts.sql"),
+        views: include_str!("../../../../../migrations/postgres/0002_hosts.before.sql"),
+    },
+    Migration {
+        statements: include_str!("../../../../../migrations/postgres/0003_minutes.sql"),
+        views: include_str!("../../../../../migrations/postgres/0003_minutes.before.sql"),
+    },
 ];
 
 /// The schema version that this program reads and writes.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// The number of the gate that this program passes, and the table that it locks.
+/// [`SCHEMA_VERSION`], or what a test has made of it.
+#[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
+pub fn newest_version() -> i64 {
+    SCHEMA_VERSION + added_migrations().len() as i64
+}
+
+/// The number of the gate that this program passes.
 const GATE_NUMBER: i64 = 1;
-pub(in crate::postgres) const GATE: &str = "gate_1";
+
+/// [`GATE_NUMBER`], or what a test has made of it.
+#[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
+pub fn newest_gate() -> i64 {
+    let renames = |migration: &&String| migration.contains("rename to gate_");
+    GATE_NUMBER + added_migrations().iter().filter(renames).count() as i64
+}
 
 /// How long a migration may take.
 const MIGRATION_DEADLINE: Duration = Duration::from_secs(3_600);
@@ -48,7 +78,7 @@ pub(in crate::postgres) enum Found {
 /// Whether a schema may be changed by a process that opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::postgres) enum Permission {
-    /// It must be a queue of this version.
+    /// It must be a queue; one of an earlier version can be read.
     Nothing,
     /// An empty schema may become a queue.
     Create,
@@ -62,10 +92,10 @@ impl Session {
         let found = self.found()?;
         let may_change = match found {
             Found::Nothing => permission != Permission::Nothing,
-            Found::Queue { version, .. } => version < SCHEMA_VERSION && permission == Permission::Migrate,
+            Found::Queue { version, .. } => version < newest_version() && permission == Permission::Migrate,
         };
         if !may_change {
-            check(found, &self.schema)?;
+            self.adopt(found, permission)?;
             // It could not be created either: the caller is going to write.
             let needs_writes = permission != Permission::Nothing && self.is_read_only.get();
             return if needs_writes { Err(StoreError::NotPrimary) } else { Ok(()) };
@@ -77,6 +107,55 @@ impl Session {
             self.roll_back();
         }
         migrated
+    }
+
+    /// Checks a queue that stays as it is, and remembers its version.
+    fn adopt(&self, found: Found, permission: Permission) -> Result<()> {
+        match found {
+            Found::Nothing => {
+                let problem = "is not a schema with a queue";
+                Err(StoreError::NotAStore { path: (&self.schema).into(), problem })
+            }
+            Found::Queue { version, gate } if gate > newest_gate() => {
+                Err(StoreError::TooNew { found: version, known: newest_version() })
+            }
+            Found::Queue { version, gate } => {
+                self.version.set(version);
+                self.gate.set(gate);
+                if permission == Permission::Nothing { Ok(()) } else { self.refuse_older() }
+            }
+        }
+    }
+
+    /// Whether the schema has an earlier version than this program.
+    fn is_older(&self) -> bool {
+        self.version.get() < newest_version()
+    }
+
+    pub(in crate::postgres) fn refuse_older(&self) -> Result<()> {
+        let (found, needed) = (self.version.get(), newest_version());
+        if self.is_older() { Err(StoreError::TooOld { found, needed }) } else { Ok(()) }
+    }
+
+    /// Another process may have migrated a schema that was of an earlier version.
+    pub(in crate::postgres) fn recheck_version(&self) -> Result<()> {
+        if self.is_older() { self.adopt(self.found()?, Permission::Nothing) } else { Ok(()) }
+    }
+
+    /// The table that writers lock.
+    pub(super) fn gate(&self) -> String {
+        format!("gate_{}", self.gate.get())
+    }
+
+    /// Begins a transaction in which a schema of an earlier version looks like one of this version; empty otherwise.
+    pub(super) fn views(&self) -> String {
+        if !self.is_older() {
+            return String::new();
+        }
+        let from = usize::try_from(self.version.get()).unwrap_or(0);
+        let views: String = MIGRATIONS.iter().skip(from).map(|migration| migration.views).collect();
+        let path = quoted(&self.schema);
+        format!("{views} set local search_path = pg_temp, {path}; set local transaction_read_only = on;")
     }
 
     pub(in crate::postgres) fn found(&self) -> Result<Found> {
@@ -127,12 +206,15 @@ impl Session {
         let from = match has_queue.as_deref() {
             Some("queue") => match self.found()? {
                 Found::Queue { version, gate }
-                    if version >= SCHEMA_VERSION || permission != Permission::Migrate =>
+                    if version >= newest_version() || permission != Permission::Migrate =>
                 {
                     self.roll_back();
-                    return check(Found::Queue { version, gate }, &self.schema);
+                    return self.adopt(Found::Queue { version, gate }, permission);
                 }
-                Found::Queue { version, .. } => version,
+                Found::Queue { version, gate } => {
+                    self.gate.set(gate);
+                    version
+                }
                 Found::Nothing => 0,
             },
             Some(_) => {
@@ -142,33 +224,27 @@ impl Session {
             None => 0,
         };
         self.apply(usize::try_from(from).unwrap_or(0))?;
-        self.commit().map_err(Failure::of_commit)
+        self.commit().map_err(Failure::of_commit)?;
+        self.version.set(newest_version());
+        self.gate.set(newest_gate());
+        Ok(())
     }
 
     fn apply(&self, from: usize) -> Result<(), Failure> {
-        for migration in MIGRATIONS.iter().skip(from) {
-            self.batch(migration)?;
+        let (version, gate) = (newest_version(), newest_gate());
+        let own = MIGRATIONS.iter().map(|migration| migration.statements);
+        for statements in own.chain(added_migrations().iter().map(String::as_str)).skip(from) {
+            self.batch(statements)?;
         }
         self.batch(&format!(
-            "insert into meta (version, gate) values ({SCHEMA_VERSION}, {GATE_NUMBER})
+            "insert into meta (version, gate) values ({version}, {gate})
              on conflict (one) do update set version = excluded.version, gate = excluded.gate"
         ))?;
+        if from > 0 && self.gate.get() < gate {
+            let outdated = literal(OUTDATED);
+            self.batch(&format!("update workers set health = {outdated} where state <> 'stopped'"))?;
+        }
         Ok(())
-    }
-}
-
-fn check(found: Found, schema: &str) -> Result<()> {
-    match found {
-        Found::Nothing => {
-            Err(StoreError::NotAStore { path: schema.into(), problem: "is not a schema with a queue" })
-        }
-        Found::Queue { version, gate } if gate > GATE_NUMBER => {
-            Err(StoreError::TooNew { found: version, known: SCHEMA_VERSION })
-        }
-        Found::Queue { version, .. } if version < SCHEMA_VERSION => {
-            Err(StoreError::TooOld { found: version, needed: SCHEMA_VERSION })
-        }
-        Found::Queue { .. } => Ok(()),
     }
 }
 

@@ -12,7 +12,6 @@ use crate::postgres::lane::{Lane, enqueue, exchange, extend};
 use crate::postgres::link::Link;
 use crate::postgres::session::error::Failure;
 use crate::postgres::session::flight::{Flown, Request};
-use crate::postgres::session::migrate::GATE;
 use crate::postgres::session::{Health, Passage, ServerTime, Session};
 use crate::rows::jobs::ready::PROMOTED_PER_TRANSACTION;
 use crate::rows::transaction::{Verdict, WriteWork};
@@ -211,8 +210,7 @@ fn commit_together(verb: &str, lane: &Lane<'_>, transaction: Transaction<'_>) ->
 }
 
 fn begin<'l>(link: &'l mut Link, requests: &[Request<'_>]) -> Result<(&'l Session, (ServerTime, Flown))> {
-    let begin = |session: &Session| -> Result<(ServerTime, Flown), Failure> {
-        session.begin_together(GATE, requests)
-    };
+    let begin =
+        |session: &Session| -> Result<(ServerTime, Flown), Failure> { session.begin_together(requests) };
     PostgresStore::enter(link, begin)
 }

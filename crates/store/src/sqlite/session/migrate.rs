@@ -2,9 +2,6 @@
 //!
 //! All missing migrations run in one transaction, so a database has the schema of one version or of another, never
 //! something in between.
-//!
-//! Tests need a program that knows more versions than this one. In debug builds `QUEUECTL_MIGRATIONS=FILE[:FILE...]` adds
-//! the statements in these files to the list.
 
 use std::io;
 use std::path::Path;
@@ -12,6 +9,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::gate::{GATE_TIMEOUT, Gate};
+use crate::upkeep::added_migrations::added_migrations;
 use crate::{Result, StoreError};
 use sys::failpoint;
 use sys::fs::owner_only;
@@ -31,23 +29,6 @@ pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
 pub(crate) fn newest_version() -> i64 {
     SCHEMA_VERSION + added_migrations().len() as i64
-}
-
-/// The migrations that a test adds to those of this program.
-#[cfg(not(debug_assertions))]
-fn added_migrations() -> &'static [String] {
-    &[]
-}
-
-/// The migrations that a test adds to those of this program.
-#[cfg(debug_assertions)]
-fn added_migrations() -> &'static [String] {
-    static ADDED: std::sync::OnceLock<Vec<String>> = std::sync::OnceLock::new();
-    let read = |path| std::fs::read_to_string(path).expect("a test adds migrations that exist");
-    ADDED.get_or_init(|| {
-        std::env::var_os("QUEUECTL_MIGRATIONS")
-            .map_or_else(Vec::new, |paths| std::env::split_paths(&paths).map(read).collect())
-    })
 }
 
 /// Marks a SQLite file as a queue: `Queu`.

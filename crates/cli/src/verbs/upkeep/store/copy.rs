@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         context.hint("other users can see the arguments of a command; keep the password in ~/.pgpass")?;
     }
     if args.wait {
-        stop_all(open_existing(&from)?.as_ref(), context)?;
+        stop_all(open_existing(&from)?.as_ref(), None, context)?;
     }
     let request = Copy { from: &from, to: &to, by: &user::name() };
     let copied = match with_bars(context, ["reading", "copying"], |progress| copy(&request, progress))? {

@@ -1,26 +1,35 @@
 //! `queuectl store migrate`
 
+use std::time::{Duration, Instant};
+
 use serde::Serialize;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::render::report_change::report_change;
-use ops::upkeep::migrate::{Fleet, Migration, migrate};
-use store::Worker;
+use crate::verbs::workers::worker::stop::stop_all;
+use domain::values::span::{format_span, parse_span};
+use ops::upkeep::migrate::{Migration, migrate, store_with_older_workers};
+use ops::worker::live::live_workers;
+use store::{Store, Worker};
 
 /// Bring the schema of the queue up to date, or create it
 ///
 /// A SQLite file is brought up to date by every command. A schema in PostgreSQL is not: workers on other machines may run
-/// an older queuectl that does not know the new schema. This command names such workers and changes nothing; stop them
-/// first with `queuectl worker stop --everywhere`.
+/// an older queuectl. If they could not work with the new schema, this command stops them first, as `queuectl worker stop
+/// --everywhere` does, and waits until they have finished their running jobs. Start workers of the new version afterwards.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl store migrate
+  queuectl store migrate --timeout 1h
   queuectl store migrate --now")]
 pub(super) struct Args {
     /// Do not wait for workers that run an older queuectl: they end their jobs, which return to the queue
     #[arg(long)]
     now: bool,
+    /// Give up after this long; nothing is changed then, and the exit code is 124
+    #[arg(short, long, value_name = "DURATION", value_parser = parse_span, default_value = "10m", conflicts_with = "now")]
+    timeout: Duration,
 }
 
 /// The most workers that one message names.
@@ -34,9 +43,13 @@ struct MigrationJson {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let fleet = if args.now { Fleet::MayRun } else { Fleet::MustBeStopped };
-    let (before, version, sentence) = match migrate(&context.location()?, fleet)? {
-        Migration::WorkersLive(workers) => return Err(refuse(&workers)),
+    let location = context.location()?;
+    if !args.now
+        && let Some(store) = store_with_older_workers(&location)?
+    {
+        stop_workers(store.as_ref(), args.timeout, context)?;
+    }
+    let (before, version, sentence) = match migrate(&location)? {
         Migration::Unchanged { version } => {
             (Some(version), version, format!("The schema has version {version}, the newest"))
         }
@@ -51,10 +64,26 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     report_change(context, &version.to_string(), &json, &sentence)
 }
 
-fn refuse(workers: &[Worker]) -> Failure {
-    let message = format!("live workers run an older queuectl: {}", named(workers));
-    Failure::new(Exit::Conflict, message).with_hint(
-        "stop them first with that queuectl: `queuectl worker stop --everywhere`; --now does not wait for them",
+/// Also stops workers that are started meanwhile.
+fn stop_workers(store: &dyn Store, timeout: Duration, context: &Context) -> Result<(), Failure> {
+    let end = Instant::now().checked_add(timeout);
+    while !live_workers(store)?.is_empty() {
+        let late = stop_all(store, end, context)?;
+        if !late.is_empty() || end.is_some_and(|end| Instant::now() >= end) {
+            return Err(give_up(&live_workers(store)?, timeout));
+        }
+    }
+    Ok(())
+}
+
+fn give_up(late: &[Worker], timeout: Duration) -> Failure {
+    let message = format!(
+        "the schema was not changed: workers with an older queuectl still run after {}: {}",
+        format_span(timeout),
+        named(late)
+    );
+    Failure::new(Exit::TimedOut, message).with_hint(
+        "they claim no more jobs and stop when theirs have finished: try again later, with a longer --timeout, or with --now",
     )
 }
 

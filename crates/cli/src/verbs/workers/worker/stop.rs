@@ -1,7 +1,7 @@
 //! `queuectl worker stop`
 
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     }
     let stopping = order(store, scope, timeout, &by)?;
     let wait_lock = inside.as_ref().map(|inside| inside.mark_waiting(store)).transpose()?;
-    let left_waiting = wait(&stopping, inside.as_ref(), store, context)?;
+    let Waited { left_waiting, .. } = wait(&stopping, inside.as_ref(), None, store, context)?;
     drop(wait_lock);
     print_result(&stopping, &left_waiting, context)?;
     let others = match stopping.others {
@@ -88,22 +88,35 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Stops all workers of a store after they finish their running jobs, and waits until they have exited.
-pub(crate) fn stop_all(store: &dyn Store, context: &Context) -> Result<(), Failure> {
+/// Stops all workers of a store after they finish their running jobs, and waits until they have exited. Returns those that
+/// have not until `end`.
+pub(crate) fn stop_all(
+    store: &dyn Store,
+    end: Option<Instant>,
+    context: &Context,
+) -> Result<Vec<Worker>, Failure> {
     let grace = in_force(store)?.shutdown_grace;
     let stopping = order(store, Scope::Everywhere, grace, &user::name())?;
-    wait(&stopping, None, store, context)?;
-    Ok(())
+    Ok(wait(&stopping, None, end, store, context)?.late)
 }
 
-/// Waits until the workers have exited. Returns the workers that it did not wait for, with their jobs: inside a job, those
-/// that run only this job and other waiting jobs.
+/// The workers that are left after a wait.
+#[derive(Default)]
+struct Waited {
+    /// Those that it did not wait for, with their jobs: inside a job, those that run only this job and other waiting jobs.
+    left_waiting: Vec<(WorkerId, Vec<String>)>,
+    /// Those that have not exited in time.
+    late: Vec<Worker>,
+}
+
+/// Waits until the workers have exited, or until `end`.
 fn wait(
     stopping: &StopOrder,
     inside: Option<&CallingJob>,
+    end: Option<Instant>,
     store: &dyn Store,
     context: &Context,
-) -> Result<Vec<(WorkerId, Vec<String>)>, Failure> {
+) -> Result<Waited, Failure> {
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     let total = stopping.workers.len();
     let mut bar = Bar::new(context, "stopping", Some(total as u64));
@@ -115,8 +128,8 @@ fn wait(
             None => Vec::new(),
         };
         left.retain(|worker| !left_waiting.iter().any(|(id, _)| *id == worker.id));
-        if left.is_empty() {
-            return Ok(left_waiting);
+        if left.is_empty() || end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(Waited { left_waiting, late: left });
         }
         let note = waits_for(&left, store)?;
         bar.show(total.saturating_sub(left.len()) as u64, || note);
