@@ -9,7 +9,7 @@ pub(crate) mod jobs;
 mod location;
 pub(crate) mod manage;
 mod ownership;
-mod postgres;
+pub(crate) mod postgres;
 mod screens;
 mod terminal;
 pub(crate) mod upkeep;

@@ -1,5 +1,6 @@
 //! A private PostgreSQL server in a temporary folder, on a socket and on loopback.
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
@@ -109,6 +110,14 @@ impl Cluster {
     pub(crate) fn launch(&self) {
         let log = self.path().join("log").display().to_string();
         self.program("pg_ctl", &["-D", &self.data(), "-w", "-l", &log, "start"]);
+    }
+
+    /// Starts a server with these variables in its environment.
+    pub(crate) fn launch_under(&self, variables: &[(String, OsString)]) {
+        let log = self.path().join("log").display().to_string();
+        let mut start = self.command("pg_ctl");
+        start.args(["-D", &self.data(), "-w", "-l", &log, "start"]).envs(variables.iter().cloned());
+        assert!(start.status().expect("pg_ctl").success(), "the server starts");
     }
 
     /// Starts a server that was killed, as soon as its other processes have ended.

@@ -28,7 +28,13 @@ impl WorkingMachine {
     }
 
     pub(crate) fn start_worker(&self) {
-        let call = self.call(["worker", "run", "-q", "--concurrency", "2"]).env("HOME", self.home.folder());
+        self.start_worker_with(2);
+    }
+
+    pub(crate) fn start_worker_with(&self, slots: usize) {
+        let slots = slots.to_string();
+        let call =
+            self.call(["worker", "run", "-q", "--concurrency", &slots]).env("HOME", self.home.folder());
         *self.worker.borrow_mut() = Some(Background::start(call));
     }
 

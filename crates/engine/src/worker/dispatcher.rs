@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 pub(crate) use self::bell::{EventBell, SlotBell};
 use crate::attempt::{FinishedAttempt, Rules};
 use crate::orphans::survivor::Survivor;
+use domain::values::name::JobId;
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 use store::{Claim, LeaseRef, ServedJobs, UnkillableProcess};
@@ -113,6 +114,10 @@ impl Slot {
     /// Whether it runs an attempt that can still be ended.
     fn is_busy(&self) -> bool {
         self.running.is_some() && !self.is_given_up
+    }
+
+    fn runs(&self, job: &JobId) -> bool {
+        self.running.as_ref().is_some_and(|lease| lease.job == *job)
     }
 }
 
@@ -305,6 +310,24 @@ impl Dispatcher {
         for _ in 0..to_wake {
             self.changed.notify_one();
         }
+    }
+
+    /// Leaves out claims of jobs that this worker still runs or has queued. A store gives out such a job only if it has lost
+    /// its last commits, as after a failover to a standby that lagged behind. The same attempt continues under the new
+    /// lease. Another one is ended; the worker does not know the new lease, so its next heartbeat releases that.
+    pub(crate) fn without_running(&self, mut claims: Vec<Claim>) -> Vec<Claim> {
+        let state = self.lock();
+        claims.retain(|claim| {
+            let slot = state.slots.iter().find(|slot| slot.runs(&claim.lease.job));
+            if let Some(slot) = slot
+                && slot.running.as_ref() != Some(&claim.lease)
+            {
+                slot.bell.ring(Interrupt::Lost);
+            }
+            let is_queued = state.claims.iter().any(|queued| queued.claim.lease.job == claim.lease.job);
+            slot.is_none() && !is_queued
+        });
+        claims
     }
 
     /// Notes that `count` ended attempts are recorded: a claim that must run alone may have waited for that.

@@ -142,7 +142,12 @@ impl Ledger {
         if claimed > 0 {
             failpoint::hit("ledger.after_claim");
         }
-        self.dispatcher.dispatch(exchanged.claimed, self.prefetch.low_watermark(slots));
+        let claims = if store.spans_machines() {
+            self.dispatcher.without_running(exchanged.claimed)
+        } else {
+            exchanged.claimed
+        };
+        self.dispatcher.dispatch(claims, self.prefetch.low_watermark(slots));
         let may_be_more = self.may_be_more || exchanged.has_left_some;
         Ok(TurnResult { claimed, has_settled, may_be_more, is_retired: exchanged.retired })
     }

@@ -1,6 +1,8 @@
 //! The handle with which a test controls the shim.
 
 use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,7 +18,7 @@ use crate::cli::harness::Home;
 pub(crate) struct Shim {
     control: Control,
     variables: Vec<(String, OsString)>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Shim {
@@ -38,12 +40,25 @@ impl Shim {
             ("QUEUECTL_SHIM".to_owned(), path.into()),
             ("QUEUECTL_SHIM_BELOW".to_owned(), below.into()),
         ];
-        Self { control, variables, _folder: folder }
+        Self { control, variables, folder }
     }
 
     /// The variables that a process needs in its environment.
     pub(crate) fn variables(&self) -> Vec<(String, OsString)> {
         self.variables.clone()
+    }
+
+    /// The same for processes of other users, which may not be able to read the build folder.
+    pub(crate) fn shared_variables(&self) -> Vec<(String, OsString)> {
+        let folder = self.folder.path();
+        let library = folder.join("shim.so");
+        fs::copy(library::path(), &library).expect("the library is copied");
+        for (path, mode) in [(folder, 0o755), (&folder.join("control"), 0o666), (&library, 0o755)] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("a mode");
+        }
+        let mut variables = self.variables();
+        variables[0].1 = library.into();
+        variables
     }
 
     pub(crate) fn sync_fails(&self, error: Errno, when: When) {
