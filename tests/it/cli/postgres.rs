@@ -6,6 +6,7 @@
 mod copy;
 #[cfg(debug_assertions)] // As the simulated network, whose command it uses.
 mod cut_off;
+mod export;
 #[cfg(debug_assertions)] // Only a debug build has fail-points.
 mod stopped;
 mod takeover;

@@ -12,6 +12,7 @@ use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use domain::values::signal::Signal;
 use store::retention::RetentionPass;
+use store::transfer::{ImportRules, Line};
 use store::{Cursor, JobFilter, Prunable, PruneStep, QueueMetrics, QueueRemoval, Settlement, settings};
 
 use super::fixture::new_job::{job, queue_name};
@@ -24,6 +25,7 @@ every_store!(
     a_refused_settlement_counts_for_nothing,
     states_are_counted_when_a_job_enters_them,
     rows_that_are_moved_or_imported_enter_nothing,
+    an_imported_queue_keeps_its_history,
     queues_are_counted_apart,
     the_totals_equal_a_recount_of_all_attempts_however_often_they_are_folded,
     a_dry_run_folds_nothing,
@@ -183,25 +185,70 @@ fn states_are_counted_when_a_job_enters_them(fixture: &Fixture) {
     );
 }
 
+fn exported(fixture: &Fixture) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let sink = &mut |line| {
+        lines.push(line);
+        true
+    };
+    fixture.store.export(&store::ExportScope::All, sink).expect("an export");
+    lines
+}
+
+fn import(fixture: &Fixture, lines: &[Line], if_absent: bool) {
+    let rules = ImportRules { if_absent, ..ImportRules::default() };
+    fixture.store.import(&mut lines.iter().cloned().map(Ok), rules, ACTOR).expect("an import");
+}
+
+/// As lines of an earlier version.
 fn rows_that_are_moved_or_imported_enter_nothing(fixture: &Fixture) {
     fixture.enqueue("a");
-    let mut lines = Vec::new();
-    fixture
-        .store
-        .export(&store::ExportScope::All, &mut |line| {
-            lines.push(line);
-            true
-        })
-        .expect("an export");
+    let mut lines = exported(fixture);
+    lines.retain(|line| !matches!(line, Line::Totals(_) | Line::Minutes(_)));
     let other = Fixture::sqlite();
-    other
-        .store
-        .import(&mut lines.into_iter().map(Ok), store::transfer::ImportRules::default(), ACTOR)
-        .expect("an import");
+    import(&other, &lines, false);
     assert_eq!(total(&other, "default").entered, BTreeMap::new());
     let worker = other.worker("w");
     run(&other, &worker, 1, Outcome::Success);
     assert_eq!(total(&other, "default").activity.started, 1);
+}
+
+fn an_imported_queue_keeps_its_history(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    for (at, outcome) in [Outcome::Success, FAILURE, Outcome::Success].into_iter().enumerate() {
+        fixture.enqueue_all([job(&format!("a{at}")).max_retries(0), job(&format!("b{at}")).queue("mail")]);
+        run(fixture, &worker, 1_500, outcome);
+        fixture.store.sample_depth().expect("a sample");
+        // Some of it becomes coarser.
+        fixture.pass_secs(2 * DAY);
+        fold(fixture);
+    }
+    run(fixture, &worker, 20, Outcome::Success);
+    let lines = exported(fixture);
+    for other in [Fixture::sqlite(), Fixture::postgres()] {
+        // A worker that waits for jobs has taken a sample.
+        other.store.sample_depth().expect("a sample");
+        other.pass_secs(6 * DAY);
+        // A second import changes nothing.
+        for if_absent in [false, true] {
+            import(&other, &lines, if_absent);
+            for queue in ["default", "mail"] {
+                assert_eq!(total(&other, queue), total(fixture, queue), "{queue}");
+                assert_eq!(
+                    recent(&other, queue, 20 * MINUTE),
+                    recent(fixture, queue, 20 * MINUTE),
+                    "{queue}"
+                );
+            }
+        }
+        let worker = other.worker("v");
+        run(&other, &worker, 1, Outcome::Success);
+        let started = |fixture| -> u64 {
+            ["default", "mail"].map(|queue| total(fixture, queue).activity.started).iter().sum()
+        };
+        assert_eq!(started(&other), started(fixture) + 1, "it counts from there on");
+        other.recount();
+    }
 }
 
 fn queues_are_counted_apart(fixture: &Fixture) {

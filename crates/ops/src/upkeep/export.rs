@@ -79,6 +79,8 @@ fn redact(line: &mut Line) -> bool {
         | Line::Dependency(_)
         | Line::UniqueKey(_)
         | Line::Event(_)
+        | Line::Totals(_)
+        | Line::Minutes(_)
         | Line::Delivery(_) => {}
     }
     true

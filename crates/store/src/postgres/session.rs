@@ -72,6 +72,8 @@ pub(super) struct Session {
     /// The version of the schema, and the number of its gate.
     version: Cell<i64>,
     gate: Cell<i64>,
+    /// How many cursors there were: each has a name of its own.
+    cursors: Cell<u64>,
 }
 
 /// What the last failure means for the session.
@@ -123,6 +125,7 @@ impl Session {
             idle_timeout: Cell::new(IDLE_TIMEOUT),
             version: Cell::new(migrate::newest_version()),
             gate: Cell::new(migrate::newest_gate()),
+            cursors: Cell::new(0),
         })
     }
 

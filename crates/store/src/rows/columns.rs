@@ -18,6 +18,21 @@ use crate::rows::value::{FromValue, ToValue, Value, malformed};
 #[serde(try_from = "u64")]
 pub struct Count(i64);
 
+impl Count {
+    /// The largest instead of one that is too large.
+    pub(crate) fn of(number: u64) -> Self {
+        Self(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+
+    pub(crate) fn get(self) -> u64 {
+        self.0.unsigned_abs()
+    }
+
+    pub(crate) fn add(&mut self, number: u64) {
+        self.0 = self.0.saturating_add_unsigned(number);
+    }
+}
+
 impl TryFrom<u64> for Count {
     type Error = TryFromIntError;
 

@@ -14,6 +14,11 @@ pub(crate) trait Sql {
         each: &mut dyn FnMut(&Row<'_>) -> Result<bool>,
     ) -> Result<()>;
 
+    /// The same for a statement without parameters whose result may be larger than the memory.
+    fn query_long(&self, sql: &str, each: &mut dyn FnMut(&Row<'_>) -> Result<bool>) -> Result<()> {
+        self.query(sql, Params::Named(&[]), each)
+    }
+
     /// Runs a statement without a result, and returns the number of rows that it changed.
     fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize>;
 

@@ -4,6 +4,7 @@
 //! Jobs keep their order but not their numbers, which belong to one store, unless a whole queue moves.
 
 mod export;
+mod history;
 mod import;
 mod import_job;
 mod scope;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub(crate) use self::export::export;
+pub use self::history::{MinutesLine, TotalsLine};
 pub(crate) use self::import::import;
 pub use super::columns::{Bytes, Count, Json};
 use super::record::record;
@@ -32,6 +34,8 @@ pub enum Line {
     },
     Setting(SettingLine),
     Queue(QueueLine),
+    Totals(TotalsLine),
+    Minutes(MinutesLine),
     Environment(EnvironmentLine),
     Batch(BatchLine),
     Schedule(Box<ScheduleLine>),

@@ -168,6 +168,11 @@ impl<'c> Tx<'c> {
         self.sql.query(sql, params, each)
     }
 
+    /// The same for a statement without parameters whose result may be larger than the memory.
+    pub(crate) fn query_long(&self, sql: &str, each: &mut dyn FnMut(&Row<'_>) -> Result<bool>) -> Result<()> {
+        self.sql.query_long(sql, each)
+    }
+
     /// Reads every row.
     pub(crate) fn all<T>(
         &self,

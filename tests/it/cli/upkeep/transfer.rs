@@ -160,6 +160,8 @@ fn an_imported_queue_exports_identically() {
             "queuectl",
             "setting",
             "queue",
+            "totals",
+            "minutes",
             "environment",
             "batch",
             "schedule",

@@ -19,9 +19,10 @@ use store::ExportScope;
 
 /// Export the queue as JSON lines
 ///
-/// Writes one object per line, with its `kind`: settings, queues, environments, batches, schedules, jobs with their history
-/// and output, unique keys, events, and hooks with their pending deliveries. Environments are included because jobs could
-/// not run without them, and so are the secrets of hooks: keep the file as secret as the queue. Only you can read it.
+/// Writes one object per line, with its `kind`: settings, queues and what `metrics` counted in them, environments, batches,
+/// schedules, jobs with their history and output, unique keys, events, and hooks with their pending deliveries. Environments
+/// are included because jobs could not run without them, and so are the secrets of hooks: keep the file as secret as the
+/// queue. Only you can read it.
 /// --no-env leaves them out.
 ///
 /// With ids or a selection, only those jobs are written, with their queues, environments, batches and events, but without

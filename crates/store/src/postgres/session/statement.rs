@@ -1,5 +1,6 @@
-//! PostgreSQL's side of [`Sql`]. Each statement is prepared once per session, unless there is a pooler. All rows are read before the first is passed
-//! on, because a statement may run inside the closure of another.
+//! PostgreSQL's side of [`Sql`]. Each statement is prepared once per session, unless there is a pooler. All rows are read
+//! before the first is passed on, because a statement may run inside the closure of another; those of a long result page
+//! by page.
 
 use std::sync::Arc;
 
@@ -12,6 +13,9 @@ use crate::rows::Dialect;
 use crate::rows::sql::{Columns, Params, Row, Sql};
 use crate::rows::value::{Value, malformed};
 use crate::{Result, StoreError};
+
+/// How many rows of a long result are in memory at a time.
+const PAGE: usize = 200;
 
 #[derive(Clone)]
 pub(super) struct Prepared {
@@ -84,6 +88,26 @@ impl Sql for Session {
                 break;
             }
         }
+        Ok(())
+    }
+
+    /// Reads through a cursor, which belongs to the transaction: a pooler, and a standby, have it too.
+    fn query_long(&self, sql: &str, each: &mut dyn FnMut(&Row<'_>) -> Result<bool>) -> Result<()> {
+        let number = self.cursors.replace(self.cursors.get() + 1);
+        self.batch(&format!("declare page_{number} no scroll cursor for {}", numbered(sql).sql))?;
+        let fetch = format!("fetch {PAGE} from page_{number}");
+        'pages: loop {
+            let rows = self.wait(self.client.query_typed(&fetch, &[]))?;
+            for row in &rows {
+                if !each(&Row::new(row))? {
+                    break 'pages;
+                }
+            }
+            if rows.len() < PAGE {
+                break;
+            }
+        }
+        self.batch(&format!("close page_{number}"))?;
         Ok(())
     }
 

@@ -55,6 +55,12 @@ impl Counters {
         }
     }
 
+    /// Jobs of this queue entered this state before they were imported.
+    pub(crate) fn enter_before(&mut self, queue_id: QueueKey, state: StateName, times: u64) {
+        let change = self.changes.entry((queue_id, state)).or_default();
+        change.entered = change.entered.saturating_add_unsigned(times);
+    }
+
     /// A row with this queue, batch and state was added.
     pub(crate) fn enter(&mut self, queue_id: QueueKey, batch_id: Option<BatchKey>, state: StateName) {
         self.add(queue_id, batch_id, state, 1);

@@ -67,6 +67,22 @@ pub(crate) struct Content {
     pub(crate) depth: Option<Depth>,
 }
 
+impl Content {
+    /// Whether it is more than a sample of a queue without jobs.
+    pub(crate) fn has_happened(&self) -> bool {
+        Self { depth: self.depth.filter(|depth| *depth != Depth::default()), ..*self } != Self::default()
+    }
+}
+
+/// A row as it is stored.
+pub(crate) fn encoded(content: &Content) -> Vec<u8> {
+    Numbers::of(content).encode()
+}
+
+pub(crate) fn decoded(bytes: &[u8]) -> Result<Content> {
+    Ok(Numbers::decode(bytes)?.into_content())
+}
+
 /// A row that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct MinuteRow {

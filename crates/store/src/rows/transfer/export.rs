@@ -1,5 +1,6 @@
 //! Exporting a queue, or some of its jobs with what belongs to them, as lines in one snapshot.
 
+use super::history;
 use super::scope::Scope;
 use crate::rows::named;
 use crate::rows::record::{self, Record};
@@ -10,7 +11,7 @@ use crate::{ExportScope, Result};
 use domain::log::Header;
 
 /// Takes a line; `false` if it wants no more.
-type Sink<'a> = &'a mut dyn FnMut(Line) -> bool;
+pub(super) type Sink<'a> = &'a mut dyn FnMut(Line) -> bool;
 
 pub(crate) fn export(tx: &Tx<'_>, which: &ExportScope<'_>, sink: Sink<'_>) -> Result<()> {
     let scope = Scope::of(tx, which)?;
@@ -20,6 +21,7 @@ pub(crate) fn export(tx: &Tx<'_>, which: &ExportScope<'_>, sink: Sink<'_>) -> Re
     // that refers to a missing one is left out.
     export.each(("", "null"), &format!("settings where key not in {RESERVED}"), Line::Setting)?;
     export.each(("queues", "id"), "queues where id > 0 order by id", Line::Queue)?;
+    export.history(which)?;
     export.each(("environments", "id"), "environments where id > 0 order by id", Line::Environment)?;
     export.each(("batches", "id"), "batches where id > 0 order by id", Line::Batch)?;
     export.each(("", "null"), "schedules where id > 0 order by id", |line| Line::Schedule(Box::new(line)))?;
@@ -47,6 +49,16 @@ struct Export<'a> {
 }
 
 impl Export<'_> {
+    /// The history of the whole queue; it has no parts that belong to some jobs.
+    fn history(&mut self, which: &ExportScope<'_>) -> Result<()> {
+        if let ExportScope::All = which
+            && self.wants_more
+        {
+            self.wants_more = history::export(self.tx, self.sink)?;
+        }
+        Ok(())
+    }
+
     /// Exports rows as lines, with the table and the key of the row that each belongs to.
     fn each<T: Record>(
         &mut self,
@@ -57,12 +69,14 @@ impl Export<'_> {
         if !self.wants_more {
             return Ok(());
         }
-        self.tx.query(&record::select::<T>(key, from), named! {}, &mut |row| {
+        self.tx.query_long(&record::select::<T>(key, from), &mut |row| {
             if self.scope.has(table, row.get(0)?) {
                 let mut line = line(T::read(row)?);
                 let mut logs = Vec::new();
-                if let Line::Job(job) = &mut line {
-                    job.history = history(self.tx, job.number)?;
+                if let Line::Job(job) = &mut line
+                    && job.attempts > 0
+                {
+                    job.history = attempts(self.tx, job.number)?;
                     logs = stored_logs(self.tx, job)?;
                 }
                 self.wants_more = (self.sink)(line);
@@ -75,7 +89,7 @@ impl Export<'_> {
     }
 }
 
-fn history(tx: &Tx<'_>, seq: u64) -> Result<Vec<AttemptLine>> {
+fn attempts(tx: &Tx<'_>, seq: u64) -> Result<Vec<AttemptLine>> {
     let select = record::select::<AttemptLine>(
         "seq",
         "attempts where seq = :seq and worker_seq in (select seq from workers) order by number",
@@ -87,9 +101,6 @@ fn history(tx: &Tx<'_>, seq: u64) -> Result<Vec<AttemptLine>> {
 /// output is missing; a mark among the parts says so.
 fn stored_logs(tx: &Tx<'_>, job: &JobLine) -> Result<Vec<LogLine>> {
     let mut lines: Vec<LogLine> = Vec::new();
-    if job.attempts == 0 {
-        return Ok(lines);
-    }
     tx.query(
         "select number, content from output_parts where seq = :seq order by number, part_at",
         named! { seq: job.number },

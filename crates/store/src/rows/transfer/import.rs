@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use serde_json::Map;
 
+use super::history::Histories;
 use super::import_job;
 use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::row;
@@ -60,6 +61,7 @@ pub(crate) fn import(
 struct Import {
     rules: ImportRules,
     numbers: NewNumbers,
+    histories: Histories,
     /// Row ids by number in the file.
     environments: HashMap<i64, EnvironmentKey>,
     /// The imported ones.
@@ -93,6 +95,16 @@ impl Import {
             Line::Log(line) => self.output_part(tx, line),
             Line::Setting(line) => Ok(insert(tx, "settings", &line, &[], "on conflict (key) do nothing")?),
             Line::Queue(line) => queue(tx, &line),
+            Line::Totals(line) => {
+                let queue: QueueName = parse_name("queue", &line.queue)?;
+                let what = format_args!("the totals of queue `{queue}`");
+                self.histories.totals(tx, &queue, &line).map_err(invalid(what))
+            }
+            Line::Minutes(line) => {
+                let queue: QueueName = parse_name("queue", &line.queue)?;
+                let what = format_args!("the history of queue `{queue}`");
+                self.histories.minutes(tx, &queue, &line).map_err(invalid(what))
+            }
             Line::Environment(line) => {
                 let id = environments::id(tx, &Environment::from_bytes(&line.variables.0))?;
                 self.environments.insert(line.id, id);
