@@ -3,7 +3,7 @@
 mod output_parts;
 pub mod shipment;
 
-pub use output_parts::{MAX_PART_BYTES, OutputPart};
+pub use output_parts::{MAX_PART_BYTES, OutputPart, ShippedAttempt};
 
 use std::collections::HashMap;
 use std::ops::Range;

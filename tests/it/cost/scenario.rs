@@ -16,8 +16,8 @@ use domain::values::name::WorkerId;
 use store::{
     AfterEdit, Cursor, Delivery, DeliveryReport, DeliveryResult, Duty, EnvironmentGc, EventPage, EventRange,
     JobFilter, JobVerb, LeaseRef, MoveError, NewSchedule, OutputPart, Page, PageStart, Pause, Phase,
-    Prunable, PruneStep, ScheduleEdit, ServedJobs, Settlement, Stop, UnkillableProcess, WorkerSlots,
-    WorkerState,
+    Prunable, PruneStep, ScheduleEdit, ServedJobs, Settlement, ShippedAttempt, Stop, UnkillableProcess,
+    WorkerSlots, WorkerState,
 };
 
 use crate::store::fixture::new_job::{JobBuilder, batch_name, job, job_id, queue_name};
@@ -216,14 +216,17 @@ fn work(fixture: &Fixture) {
 /// Parts of the output of two attempts, as a store of several machines keeps them.
 fn ship(fixture: &Fixture, leases: &[LeaseRef]) {
     let part = OutputPart { at: 1, content: b"hello".to_vec() };
-    for lease in leases {
+    let shipped = |lease: &LeaseRef| {
         let number = fixture.job(lease.job.as_str()).number;
-        let put = |gone| fixture.store.put_output(number, 1, gone, std::slice::from_ref(&part));
+        ShippedAttempt { lease: LeaseRef { attempt: 1, ..lease.clone() }, number }
+    };
+    for lease in leases {
+        let attempt = shipped(lease);
+        let put = |gone| fixture.store.put_output(&attempt, gone, std::slice::from_ref(&part));
         put(Some(&(0..1))).expect("the part is stored");
         fixture.store.output_after(&lease.job, 1, 0, 1).expect("the parts");
     }
-    let number = fixture.job(leases[1].job.as_str()).number;
-    fixture.store.delete_output_parts(number, 1).expect("the parts are deleted");
+    fixture.store.delete_output_parts(&shipped(&leases[1])).expect("the parts are deleted");
 }
 
 /// Unblocks the dependents of a job in several transactions.

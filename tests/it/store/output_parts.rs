@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use store::{Cursor, OutputPart, Prunable, PruneStep};
+use store::{Cursor, LeaseRef, OutputPart, Prunable, PruneStep, ShippedAttempt};
 
 use super::fixture::new_job::{job, job_id};
 use super::fixture::{Fixture, every_store};
@@ -15,6 +15,7 @@ every_store!(
     parts_that_are_offered_again_replace_those_with_other_limits,
     parts_behind_a_cut_are_deleted,
     the_output_of_a_removed_job_is_not_kept,
+    output_of_another_job_with_the_same_number_is_not_kept,
     parts_expire_with_their_attempt,
 );
 
@@ -22,8 +23,12 @@ fn part(at: u64, content: &str) -> OutputPart {
     OutputPart { at, content: content.as_bytes().to_vec() }
 }
 
+fn attempt_of(job: &str, number: u64, attempt: u32) -> ShippedAttempt {
+    ShippedAttempt { lease: LeaseRef { job: job_id(job), attempt }, number }
+}
+
 fn put(fixture: &Fixture, attempt: u32, parts: &[OutputPart]) {
-    fixture.store.put_output(1, attempt, None, parts).expect("put_output");
+    fixture.store.put_output(&attempt_of("a", 1, attempt), None, parts).expect("put_output");
 }
 
 fn read(fixture: &Fixture, attempt: u32, offset: u64, max_bytes: usize) -> Vec<OutputPart> {
@@ -59,10 +64,23 @@ fn parts_that_are_offered_again_replace_those_with_other_limits(fixture: &Fixtur
 fn parts_behind_a_cut_are_deleted(fixture: &Fixture) {
     fixture.enqueue("a");
     put(fixture, 1, &[part(4, "start"), part(10, "x"), part(20, "y"), part(30, "end")]);
-    fixture.store.put_output(1, 1, Some(&(10..30)), &[part(10, "cut")]).expect("put_output");
+    fixture
+        .store
+        .put_output(&attempt_of("a", 1, 1), Some(&(10..30)), &[part(10, "cut")])
+        .expect("put_output");
     assert_eq!(read(fixture, 1, 0, 1 << 20), [part(4, "start"), part(10, "cut"), part(30, "end")]);
-    fixture.store.delete_output_parts(1, 1).expect("delete_output_parts");
+    fixture.store.delete_output_parts(&attempt_of("a", 1, 1)).expect("delete_output_parts");
     assert_eq!(read(fixture, 1, 0, 1 << 20), []);
+}
+
+/// After a failover that lost a job, another may have its number.
+fn output_of_another_job_with_the_same_number_is_not_kept(fixture: &Fixture) {
+    fixture.enqueue("a");
+    put(fixture, 1, &[part(4, "its own")]);
+    let lost = attempt_of("lost", 1, 1);
+    fixture.store.put_output(&lost, Some(&(0..100)), &[part(4, "of another")]).expect("put_output");
+    fixture.store.delete_output_parts(&lost).expect("delete_output_parts");
+    assert_eq!(read(fixture, 1, 0, 1 << 20), [part(4, "its own")]);
 }
 
 fn the_output_of_a_removed_job_is_not_kept(fixture: &Fixture) {
@@ -80,7 +98,7 @@ fn parts_expire_with_their_attempt(fixture: &Fixture) {
     let leases = fixture.leases(&worker, 2);
     fixture.settle(&worker, &leases[0], Outcome::Success);
     put(fixture, 1, &[part(4, "one")]);
-    fixture.store.put_output(2, 1, None, &[part(4, "it runs")]).expect("put_output");
+    fixture.store.put_output(&attempt_of("b", 2, 1), None, &[part(4, "it runs")]).expect("put_output");
     let prune = |before| {
         let step = PruneStep {
             what: Prunable::Outputs,

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 pub(crate) use self::bell::{EventBell, SlotBell};
 use crate::attempt::{FinishedAttempt, Rules};
 use crate::orphans::survivor::Survivor;
-use domain::values::name::JobId;
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
 use store::{Claim, LeaseRef, ServedJobs, UnkillableProcess};
@@ -116,8 +115,10 @@ impl Slot {
         self.running.is_some() && !self.is_given_up
     }
 
-    fn runs(&self, job: &JobId) -> bool {
-        self.running.as_ref().is_some_and(|lease| lease.job == *job)
+    /// Whether it runs the job of a claim, or one with its number, which names the log file.
+    fn runs(&self, claim: &Claim) -> bool {
+        let lease = self.running.as_ref();
+        lease.is_some_and(|lease| lease.job == claim.lease.job || self.number == claim.number)
     }
 }
 
@@ -312,13 +313,13 @@ impl Dispatcher {
         }
     }
 
-    /// Leaves out claims of jobs that this worker still runs or has queued. A store gives out such a job only if it has lost
-    /// its last commits, as after a failover to a standby that lagged behind. The same attempt continues under the new
-    /// lease. Another one is ended; the worker does not know the new lease, so its next heartbeat releases that.
+    /// Leaves out claims of jobs that this worker still runs or has queued. A store gives out such a job, or its number, only
+    /// if it has lost its last commits, as after a failover to a standby that lagged behind. The same attempt continues under
+    /// the new lease. Another one is ended; the worker does not know the new lease, so its next heartbeat releases that.
     pub(crate) fn without_running(&self, mut claims: Vec<Claim>) -> Vec<Claim> {
         let state = self.lock();
         claims.retain(|claim| {
-            let slot = state.slots.iter().find(|slot| slot.runs(&claim.lease.job));
+            let slot = state.slots.iter().find(|slot| slot.runs(claim));
             if let Some(slot) = slot
                 && slot.running.as_ref() != Some(&claim.lease)
             {

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::OpenStore;
 use domain::log::parse_file_name;
+use domain::values::name::JobId;
 use store::jobs::shipment::Shipment;
-use store::{LeaseRef, Settlement, Store, StoreError};
+use store::{LeaseRef, Settlement, ShippedAttempt, Store, StoreError};
 use sys::host;
 
 /// The folder of these files in a home. Not that of other log files: their numbers are those of another store.
@@ -172,7 +173,8 @@ impl Shipper<'_> {
     fn ship(&mut self, lease: &LeaseRef, attempt: SpooledAttempt) -> Result<(), StoreError> {
         let path = self.spool.path(attempt.number, lease.attempt);
         let known = self.shipments.remove(lease);
-        let shipment = known.or_else(|| Shipment::open(&path, attempt.number, lease.attempt));
+        let shipped_attempt = ShippedAttempt { lease: lease.clone(), number: attempt.number };
+        let shipment = known.or_else(|| Shipment::open(&path));
         let Some(mut shipment) = shipment else {
             // It printed nothing, or so little that it is stored with the attempt.
             if attempt.is_over {
@@ -181,13 +183,13 @@ impl Shipper<'_> {
             return Ok(());
         };
         if attempt.is_over && !path.exists() {
-            let shipped = self.store()?.delete_output_parts(attempt.number, lease.attempt);
+            let shipped = self.store()?.delete_output_parts(&shipped_attempt);
             if shipped.is_ok() {
                 self.spool.forget(lease);
             }
             return shipped;
         }
-        let shipped = self.store().and_then(|store| shipment.ship(store));
+        let shipped = self.store().and_then(|store| shipment.ship(&shipped_attempt, store));
         if attempt.is_over && shipped.is_ok() {
             let _ = std::fs::remove_file(&path);
             self.spool.forget(lease);
@@ -206,29 +208,35 @@ impl Shipper<'_> {
         for path in entries.flatten().map(|entry| entry.path()) {
             let name = path.file_name().and_then(|name| name.to_str());
             let Some((number, attempt)) = name.and_then(parse_file_name) else { continue };
-            if self.spool.is_known(number, attempt)
-                || !self.is_abandoned(number, attempt, home_id.as_deref())?
-            {
+            if self.spool.is_known(number, attempt) {
                 continue;
             }
-            if let Some(mut shipment) = Shipment::open(&path, number, attempt) {
-                shipment.ship(self.store()?)?;
+            let Some(job) = self.abandoned_job(number, attempt, home_id.as_deref())? else { continue };
+            let shipped_attempt = ShippedAttempt { lease: LeaseRef { job, attempt }, number };
+            if let Some(mut shipment) = Shipment::open(&path) {
+                shipment.ship(&shipped_attempt, self.store()?)?;
             }
             let _ = std::fs::remove_file(&path);
         }
         Ok(())
     }
 
-    /// Whether an attempt of this home has ended, so that no living worker ships its output.
-    fn is_abandoned(&mut self, number: u64, attempt: u32, home_id: Option<&str>) -> Result<bool, StoreError> {
+    /// The job of an attempt of this home that has ended, so that no living worker ships its output.
+    fn abandoned_job(
+        &mut self,
+        number: u64,
+        attempt: u32,
+        home_id: Option<&str>,
+    ) -> Result<Option<JobId>, StoreError> {
         let store = self.store()?;
         let Some(job) = store.id_of_number(number)? else {
-            return Ok(false);
+            return Ok(None);
         };
         let history = store.record(&job)?.map(|record| record.history).unwrap_or_default();
-        Ok(history.iter().any(|known| {
+        let is_abandoned = history.iter().any(|known| {
             known.number == attempt && known.ending.is_some() && Some(known.home.id.as_str()) == home_id
-        }))
+        });
+        Ok(is_abandoned.then_some(job))
     }
 
     fn store(&mut self) -> Result<&dyn Store, StoreError> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::rows::jobs::{output_parts, row};
 use crate::rows::keys::JobSeq;
-use crate::{Result, Store};
+use crate::{LeaseRef, Result, Store};
 use domain::values::name::JobId;
 
 /// Whole entries of output (see [`domain::log`]).
@@ -15,6 +15,14 @@ pub struct OutputPart {
     pub content: Vec<u8>,
 }
 
+/// An attempt whose output is shipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShippedAttempt {
+    pub lease: LeaseRef,
+    /// The number of the job. After a failover to a standby that lagged behind, it may be that of another job.
+    pub number: u64,
+}
+
 /// The longest part, unless a single entry is longer.
 pub const MAX_PART_BYTES: usize = 64 << 10;
 
@@ -23,20 +31,19 @@ impl dyn Store + '_ {
     /// The output of a job that was removed is not kept.
     pub fn put_output(
         &self,
-        job_number: u64,
-        attempt: u32,
+        attempt: &ShippedAttempt,
         gone: Option<&Range<u64>>,
         parts: &[OutputPart],
     ) -> Result<()> {
-        let seq = JobSeq::of_number(job_number);
+        let (seq, number) = (JobSeq::of_number(attempt.number), attempt.lease.attempt);
         self.transact("put_output", |tx| {
-            if row::id(tx, seq)?.is_none() {
+            if row::id(tx, seq)?.as_ref() != Some(&attempt.lease.job) {
                 return Ok(());
             }
             if let Some(gone) = gone {
-                output_parts::delete_range(tx, seq, attempt, gone.start, gone.end)?;
+                output_parts::delete_range(tx, seq, number, gone.start, gone.end)?;
             }
-            output_parts::put(tx, seq, attempt, parts)
+            output_parts::put(tx, seq, number, parts)
         })
     }
 
@@ -55,8 +62,13 @@ impl dyn Store + '_ {
     }
 
     /// Deletes the parts of an attempt, because its output is stored with it.
-    pub fn delete_output_parts(&self, job_number: u64, attempt: u32) -> Result<()> {
-        let seq = JobSeq::of_number(job_number);
-        self.transact("delete_output_parts", |tx| output_parts::delete_of_attempt(tx, seq, attempt))
+    pub fn delete_output_parts(&self, attempt: &ShippedAttempt) -> Result<()> {
+        let seq = JobSeq::of_number(attempt.number);
+        self.transact("delete_output_parts", |tx| {
+            if row::id(tx, seq)?.as_ref() != Some(&attempt.lease.job) {
+                return Ok(());
+            }
+            output_parts::delete_of_attempt(tx, seq, attempt.lease.attempt)
+        })
     }
 }

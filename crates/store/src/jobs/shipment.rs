@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::{MAX_PART_BYTES, OutputPart, Result, Store};
+use crate::{MAX_PART_BYTES, OutputPart, Result, ShippedAttempt, Store};
 use domain::log::{Cut, Entry, HEADER_BYTES, Header, MAX_ENTRY_BYTES, encode_cut_into, entries};
 use sys::fs::owner_only;
 
@@ -21,8 +21,6 @@ const _: () = assert!(BATCH_BYTES >= MAX_ENTRY_BYTES, "an entry must fit, or not
 #[derive(Debug)]
 pub struct Shipment {
     file: File,
-    job_number: u64,
-    attempt: u32,
     /// The offset up to which everything was shipped.
     at: u64,
     /// The end of the cut that the store knows of.
@@ -35,7 +33,7 @@ type Put<'a> = &'a mut dyn FnMut(Option<&Range<u64>>, &[OutputPart]) -> Result<(
 /// The whole output in a log file that is not written any more.
 pub fn parts_of(file: File) -> Result<Vec<OutputPart>> {
     let mut all: Vec<OutputPart> = Vec::new();
-    Shipment::of(file, 0, 0).ship_by(&mut |gone, parts| {
+    Shipment::of(file).ship_by(&mut |gone, parts| {
         all.retain(|part| !gone.is_some_and(|gone| gone.contains(&part.at)));
         all.extend_from_slice(parts);
         Ok(())
@@ -45,19 +43,18 @@ pub fn parts_of(file: File) -> Result<Vec<OutputPart>> {
 
 impl Shipment {
     /// `None` if there is no such file.
-    pub fn open(path: &Path, job_number: u64, attempt: u32) -> Option<Self> {
+    pub fn open(path: &Path) -> Option<Self> {
         let file = owner_only::open_regular(path).ok().flatten()?;
-        Some(Self::of(file, job_number, attempt))
+        Some(Self::of(file))
     }
 
-    fn of(file: File, job_number: u64, attempt: u32) -> Self {
-        Self { file, job_number, attempt, at: HEADER_BYTES as u64, cut_to: None }
+    fn of(file: File) -> Self {
+        Self { file, at: HEADER_BYTES as u64, cut_to: None }
     }
 
     /// Ships what was written since the last time. A file that cannot be read is shipped as far as it can be.
-    pub fn ship(&mut self, store: &dyn Store) -> Result<()> {
-        let (job_number, attempt) = (self.job_number, self.attempt);
-        self.ship_by(&mut |gone, parts| store.put_output(job_number, attempt, gone, parts))
+    pub fn ship(&mut self, attempt: &ShippedAttempt, store: &dyn Store) -> Result<()> {
+        self.ship_by(&mut |gone, parts| store.put_output(attempt, gone, parts))
     }
 
     fn ship_by(&mut self, put: Put<'_>) -> Result<()> {

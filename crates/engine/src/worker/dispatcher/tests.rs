@@ -282,3 +282,26 @@ fn no_more_attempts_run_than_allowed_although_there_are_more_slots() {
         assert_eq!(taken.join().expect("the slot takes it").as_str(), "second");
     });
 }
+
+#[test]
+fn a_job_that_still_runs_is_not_started_again() {
+    let dispatcher = dispatcher(ServedJobs::All);
+    let (slot, bell) = dispatcher.add_slot().expect("a slot");
+    let numbered = |id: &str, number, attempt| {
+        let claim = claim(id);
+        Claim { lease: LeaseRef { attempt, ..claim.lease }, number, ..claim }
+    };
+    dispatcher.dispatch(vec![numbered("a", 1, 2), numbered("b", 2, 1)], 0);
+    dispatcher.take(slot).expect("a claim");
+    let again = vec![numbered("a", 1, 2), numbered("b", 2, 1), numbered("c", 3, 1)];
+    assert_eq!(ids(&dispatcher.without_running(again)), ["c"]);
+    assert_eq!(bell.take().interrupt, None, "the same attempt continues");
+    for other in [numbered("a", 7, 1), numbered("d", 1, 1)] {
+        assert_eq!(ids(&dispatcher.without_running(vec![other])), [""; 0]);
+        assert_eq!(
+            bell.take().interrupt,
+            Some(Interrupt::Lost),
+            "another attempt, or another job with its file"
+        );
+    }
+}
