@@ -22,6 +22,10 @@ use store::{Conflict, Relocation};
 pub(crate) const HOW_TO_REPLACE_HOOKS: &str =
     "choose another name, or remove it first with `queuectl hook remove`";
 
+/// For the directory of a job that does not exist.
+pub(crate) const CREATE_FOLDER: &str =
+    "create it first; a job that depends on others may name a directory that they create";
+
 /// For a schema on a server without a queue.
 pub(crate) const CREATE_ON_SERVER: &str =
     "check the database and the schema in the address; `queuectl store migrate` creates a queue there";

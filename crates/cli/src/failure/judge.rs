@@ -2,11 +2,11 @@
 
 use super::Exit;
 use super::hints::{
-    CREATE_ON_SERVER, EMPTY_STORE, HOW_LONG_OUTPUT_IS_KEPT, HOW_TO_LIST_JOBS, HOW_TO_REPLACE_HOOKS,
-    HOW_TO_WRITE_LINES, SELF_WAIT_HINT, attempts, capacity_hint, did_you_mean, hint_for_conflict,
-    hint_for_each, hint_for_hook, hint_for_schedule, how_to_clear, how_to_copy, how_to_empty, how_to_follow,
-    how_to_hide, how_to_list, how_to_make, how_to_watch, progress_of, retry_hint, retry_hint_for_lines,
-    settings,
+    CREATE_FOLDER, CREATE_ON_SERVER, EMPTY_STORE, HOW_LONG_OUTPUT_IS_KEPT, HOW_TO_LIST_JOBS,
+    HOW_TO_REPLACE_HOOKS, HOW_TO_WRITE_LINES, SELF_WAIT_HINT, attempts, capacity_hint, did_you_mean,
+    hint_for_conflict, hint_for_each, hint_for_hook, hint_for_schedule, how_to_clear, how_to_copy,
+    how_to_empty, how_to_follow, how_to_hide, how_to_list, how_to_make, how_to_watch, progress_of,
+    retry_hint, retry_hint_for_lines, settings,
 };
 use domain::settings::SettingError;
 use ops::OpError;
@@ -91,10 +91,7 @@ pub(crate) fn judge(error: &OpError) -> Judgement {
             Exit::Conflict,
             format!("remove the schedule first: `queuectl schedule remove {schedule}`"),
         ),
-        OpError::UnusableFolder { .. } => with_hint(
-            Exit::Usage,
-            "create it first; a job that depends on others may name a directory that they create",
-        ),
+        OpError::UnusableFolder { .. } => with_hint(Exit::Usage, CREATE_FOLDER),
         OpError::DefaultQueue => with_hint(Exit::Usage, "jobs go there unless they name another queue"),
         OpError::FileExists(_) => with_hint(Exit::Conflict, "use --force to replace it"),
         OpError::WaitsForItself { .. } => with_hint(Exit::Conflict, SELF_WAIT_HINT),
