@@ -79,6 +79,7 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     problems.extend(shared_home(store, home, &workers));
     problems.extend(store.unkillable()?.iter().filter(|found| found.is_alive()).map(unkillable));
     problems.extend(recent_problems(&recent, &workers, clock));
+    problems.extend(Some(store.lagging_standbys()?).filter(|count| *count > 0).map(Problem::lagging_standby));
     problems.extend(environment_problems(&settings, home));
     Ok(Status { jobs, queues, workers, problems })
 }

@@ -112,6 +112,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn is_read_only(&self) -> bool {
         false
     }
+    /// How many standbys of its server may lack the last commits, where no commit waits for any of them.
+    fn lagging_standbys(&self) -> Result<u64> {
+        Ok(0)
+    }
     /// The process that is writing now, if it runs on this machine and can be found.
     fn writer(&self) -> Option<Holder>;
     /// Leaves the store so that the next process opens it quickly. Dropping a store does this too.

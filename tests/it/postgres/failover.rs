@@ -72,6 +72,8 @@ fn fault_37_a_failover_to_a_synchronous_standby_loses_nothing_that_was_acknowled
     machine.start_worker();
     machine.enqueue_until_go("held");
     machine.wait_for_state("held", "processing");
+    let status = machine.run(["status", "--json"]).ok().json();
+    assert_eq!(status["problems"].as_array().map(Vec::len), Some(0), "{status}");
     let ledger = machine.home.folder().join("ledger");
     let command = format!("echo $QUEUECTL_JOB_ID >> {}", ledger.display());
     let enqueuer = Enqueuer {

@@ -68,6 +68,8 @@ fn fault_37_a_failover_to_a_lagging_standby_loses_the_last_commits_and_nothing_e
     // Its start is among the commits that are lost.
     enqueue("again", ALONE, &["--delay", "3s"]);
     enqueue("waits", "true", &["--delay", "1h"]);
+    let status = machine.run(["status", "--json"]).ok().json();
+    assert_eq!(status["problems"][0]["problem"], "lagging_standby", "{status}");
     pair.cut();
     let tail: Vec<String> = (0..5).map(|at| format!("tail-{at}")).collect();
     for id in &tail {

@@ -138,6 +138,10 @@ impl Store for SimulatedNetwork {
         self.store.prepare_logs(logs)
     }
 
+    fn lagging_standbys(&self) -> Result<u64> {
+        self.reached()?.lagging_standbys()
+    }
+
     fn writer(&self) -> Option<Holder> {
         self.store.writer()
     }

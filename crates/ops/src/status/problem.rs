@@ -25,7 +25,7 @@ impl Problem {
     pub const READ_ONLY: &str = "read_only";
 
     /// The codes of all problems.
-    pub const CODES: [&str; 23] = [
+    pub const CODES: [&str; 24] = [
         "queue_paused",
         "job_paused",
         Self::NO_WORKER,
@@ -47,6 +47,7 @@ impl Problem {
         "hook_gave_up",
         "hook_waiting",
         "durability_lowered",
+        "lagging_standby",
         Self::LOW_SPACE,
         Self::READ_ONLY,
     ];
@@ -262,6 +263,15 @@ impl Problem {
         Self::new("durability_lowered", message)
     }
 
+    pub(super) fn lagging_standby(standbys: u64) -> Self {
+        let message = format!(
+            "the server has {} that no commit waits for: a failover can lose acknowledged jobs; \
+             set `synchronous_standby_names` at the server",
+            counted(standbys, "standby")
+        );
+        Self::new("lagging_standby", message)
+    }
+
     pub(super) fn low_space(free_bytes: u64) -> Self {
         let free = free_bytes >> 20;
         let message = format!("the disk is nearly full ({free} MiB free); delete or move files on it");
@@ -438,6 +448,11 @@ mod tests {
                 Problem::durability_lowered(),
                 "durability_lowered",
                 "durability is normal: a power failure can lose the most recent changes; restore full durability with `queuectl config unset durability`",
+            ),
+            (
+                Problem::lagging_standby(1),
+                "lagging_standby",
+                "the server has 1 standby that no commit waits for: a failover can lose acknowledged jobs; set `synchronous_standby_names` at the server",
             ),
             (
                 Problem::low_space(3 << 20),

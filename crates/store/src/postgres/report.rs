@@ -135,6 +135,13 @@ left join lateral (
   order by 1 desc
   limit 1) oldest on true";
 
+/// The same, for `status`: how many standbys there are if none of them is synchronous. A standby has none of its own.
+pub(super) const LAGGING_STANDBYS: &str = "
+select count(*) from pg_stat_replication
+where not exists (select 1 from pg_stat_replication
+                  where coalesce(sync_state, 'sync') in ('sync', 'quorum')
+                    and current_setting('synchronous_standby_names') <> '')";
+
 const SCHEMA: &str = "
 select n.oid is not null as schema_exists,
        coalesce(meta.oid is not null, false) as has_meta,

@@ -15,6 +15,7 @@ use tokio_postgres::error::SqlState;
 use super::grant;
 use super::lane::enqueue;
 use super::link::Link;
+use super::report::LAGGING_STANDBYS;
 use super::session::error::Failure;
 use super::session::migrate::{Permission, is_missing, newest_version};
 use super::session::{Health, Passage, ServerTime, Session, quoted};
@@ -462,6 +463,11 @@ impl Store for PostgresStore {
 
     fn prepare_logs(&self, _logs: &Path) -> Result<()> {
         Ok(())
+    }
+
+    fn lagging_standbys(&self) -> Result<u64> {
+        let found = self.lock().link.session()?.batch(LAGGING_STANDBYS)?;
+        Ok(found.and_then(|count| count.parse().ok()).unwrap_or(0))
     }
 
     fn writer(&self) -> Option<Holder> {
