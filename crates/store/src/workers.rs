@@ -102,7 +102,7 @@ impl dyn Store + '_ {
         workers
     }
 
-    /// As [`Self::neighbours`], with the beats of all workers that have not stopped. Cheap, so that it can be read at every
+    /// As `neighbours`, with the beats of all workers that have not stopped. Cheap, so that it can be read at every
     /// heartbeat.
     pub fn neighbours_and_beats(&self, machine_id: &str) -> Result<(Vec<Worker>, Vec<Beat>)> {
         let (workers, beats) =

@@ -49,7 +49,7 @@ pub enum SchemaReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueReport {
     pub version: i64,
-    /// See [`super::session::migrate`].
+    /// The number of the gate that writers pass.
     pub gate: i64,
     pub bytes: i64,
     /// Rows of `ready` that were deleted and not cleaned up yet, as the server estimates them.

@@ -54,7 +54,7 @@ pub fn newest_version() -> i64 {
 /// The number of the gate that this program passes.
 const GATE_NUMBER: i64 = 1;
 
-/// [`GATE_NUMBER`], or what a test has made of it.
+/// `GATE_NUMBER`, or what a test has made of it.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
 pub fn newest_gate() -> i64 {
     let renames = |migration: &&String| migration.contains("rename to gate_");
