@@ -60,7 +60,7 @@ fn ctrl_z_in_the_middle_of_an_import_takes_effect_after_it() {
 fn stop_in_the_middle(home: &Home, args: &[&str], printed: &str) {
     let shim = Shim::new(home);
     shim.only("-wal");
-    shim.slow(Duration::from_millis(100));
+    shim.slow(Duration::from_millis(30));
     let stopped = Background::start(home.call(args.iter().copied()).envs(shim.variables()));
     wait_until("it is writing", || writer(home).is_some());
     stopped.signal(Signal::TSTP);
