@@ -102,8 +102,8 @@ pub enum WorkerExit {
 impl WorkerExit {
     /// The exit code by which the supervisor recognises `HoldsLeases`.
     pub const HOLDS_LEASES_CODE: u8 = 100;
-    /// The same for `Refused`.
-    pub const REFUSED_CODE: u8 = 101;
+    /// The same for `Refused`. A panic exits with 101.
+    pub const REFUSED_CODE: u8 = 102;
 }
 
 /// Opens the store; also called after a commit whose outcome is unknown.

@@ -8,9 +8,9 @@
 //!
 //! Each notification costs every listener's backend a moment, so only a worker that sleeps is named, and only one. A worker
 //! that finds nothing sets `workers.listens`, commits, and looks once more. One that found less than it could start does so
-//! in its next turn, which is due at once: the jobs that it has claimed start meanwhile. A process that makes jobs ready clears the mark
-//! of one worker that serves them and names it. So either that process sees the mark, or the worker's second look finds the
-//! jobs. A worker is not named again before its next look has found nothing.
+//! in its next turn, which is due at once: the jobs that it has claimed start meanwhile. A process that makes jobs ready
+//! clears the mark of one worker that serves them and names it. So either that process sees the mark, or the worker's
+//! second look finds the jobs. A worker is not named again before its next look has found nothing.
 
 mod listener;
 mod sender;
