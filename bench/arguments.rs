@@ -24,8 +24,8 @@ pub(crate) struct Arguments {
     /// Write the results into the document, which only a full run does by itself
     #[arg(long)]
     write: bool,
-    /// Only this benchmark (repeatable)
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(BENCHMARKS.map(|(name, _)| name)))]
+    /// Only these benchmarks (repeatable, or separated by commas)
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new(BENCHMARKS.map(|(name, _)| name)))]
     only: Vec<String>,
 }
 

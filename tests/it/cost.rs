@@ -23,6 +23,9 @@ mod portions;
 mod prune;
 mod scenario;
 mod selection;
+// Release builds are static, and need no loader.
+#[cfg(all(debug_assertions, target_env = "gnu"))]
+mod start;
 mod steps;
 mod strace;
 mod tape;

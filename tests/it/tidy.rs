@@ -155,7 +155,8 @@ fn nothing_is_left_for_later() {
 
 #[test]
 fn no_module_prints_by_macro() {
-    for source in sources() {
+    // A build script prints what it asks of Cargo.
+    for source in sources().iter().filter(|source| !source.path.ends_with("build.rs")) {
         let macros = ["println!(", "eprintln!(", "print!(", "dbg!("];
         let found = source.code().find(|(_, line)| macros.iter().any(|name| line.contains(name)));
         assert_eq!(found, None, "{}: write to the context's streams instead", source.name());
