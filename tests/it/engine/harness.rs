@@ -18,11 +18,12 @@ use domain::values::timestamp::Timestamp;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use store::{Worker, WorkerState};
+use sys::poll::Poll;
 use sys::process;
 
 pub(crate) use crate::cli::harness::Home;
 pub(crate) use crate::cli::harness::background::{STEP_TIMEOUT, end_of};
-pub(crate) use crate::cli::harness::working_home::wait_until;
+pub(crate) use crate::cli::harness::working_home::{STATE_POLL_INTERVAL, wait_until};
 
 /// A command that writes its pid to `running`, and runs until the test creates the file `go`.
 pub(crate) const UNTIL_GO: &str = "echo $$ > running; until [ -e go ]; do sleep 0.02; done";
@@ -55,10 +56,15 @@ impl<'a> Pool<'a> {
     #[track_caller]
     fn wait_until_up(&self, count: usize) {
         let (store, supervisor) = (self.home.store(), Some(self.supervisor_pid()));
-        wait_until("the workers are up", || {
+        let are_up = || {
             let workers = store.workers().expect("the workers are listed");
             workers.iter().filter(|worker| worker.supervisor_pid == supervisor).count() == count
-        });
+        };
+        let mut poll = Poll::every(STATE_POLL_INTERVAL).within(STEP_TIMEOUT);
+        while !are_up() {
+            let said = || fs::read_to_string(self.home.folder().join("said")).unwrap_or_default();
+            assert!(poll.sleep(), "timed out waiting until the workers are up: {}", said());
+        }
     }
 
     /// Starts workers in the foreground without waiting for them.

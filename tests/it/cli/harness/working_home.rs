@@ -16,7 +16,7 @@ use super::Home;
 use super::background::STEP_TIMEOUT;
 
 /// How often to poll for a state.
-const STATE_POLL_INTERVAL: Duration = Duration::from_millis(5);
+pub(crate) const STATE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Prints `ready`, then runs until the file `go` exists.
 pub(crate) const UNTIL_GO: &str = "echo ready; until [ -e go ]; do sleep 0.02; done; echo went";
 

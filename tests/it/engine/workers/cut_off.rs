@@ -27,6 +27,8 @@ pub(super) struct Machine<'a> {
 impl<'a> Machine<'a> {
     pub(super) fn new(home: &'a Home, name: &'a str) -> Self {
         let machine = Self { home, name };
+        // The queue exists before the machine uses it: no machine creates the home of another.
+        drop(home.store());
         fs::create_dir_all(machine.path().join("net")).expect("a folder");
         machine
     }
