@@ -9,6 +9,7 @@
 mod bench;
 mod chaos;
 mod cli;
+mod contrib;
 mod cost;
 mod crash_engine;
 mod docs;
