@@ -126,6 +126,8 @@ impl LeaseKeeper {
         state.renewed = state.renewed.max(sent);
         if state.stage != Stage::Kept && state.current_stage() == Stage::Kept {
             state.stage = Stage::Kept;
+            // The thread waits for nothing else once it has killed the commands.
+            self.shared.bell.ring();
             self.shared.dispatcher.end_cut_off();
             self.shared.journal.note(format_args!("the store answers again: the worker starts jobs again"));
         }

@@ -137,6 +137,27 @@ fn a_store_that_hangs_does_not_keep_a_worker_from_ending_its_commands() {
     assert_eq!(outcomes(&home, "a"), ["released", "success"]);
 }
 
+/// The keeper of leases, which has nothing left to end after the first time, watches again when the store is back.
+#[test]
+fn a_worker_that_is_cut_off_again_ends_its_commands_again() {
+    let home = Home::new();
+    let far = Machine::with_short_leases(&home, "far");
+    home.enqueue("a", UNTIL_GO);
+    let _far_pool = far.pool("");
+    for times in 1..=2 {
+        let command = home.wait_for_pid("running");
+        far.net("cut");
+        wait_until("the command is dead", || !is_alive(command));
+        let was_killed = || far.journal().matches("the commands are killed").count() == times;
+        wait_until("nothing is left to end", was_killed);
+        fs::remove_file(home.folder().join("running")).expect("the command wrote it");
+        far.repair("cut");
+    }
+    home.file("go", "");
+    home.wait_for("a", "completed");
+    assert_eq!(outcomes(&home, "a"), ["released", "released", "success"]);
+}
+
 #[test]
 fn attempts_that_a_cut_off_worker_ended_are_released_when_the_store_is_back() {
     let home = Home::new();
