@@ -395,10 +395,13 @@ impl<'a> Supervisor<'a> {
                 // A server need not keep a session for a process that asks hardly ever.
                 self.store.take_if(|store| store.spans_machines());
                 if self.watchdog.may_judge(now, lease) {
+                    let when = if self.watchdog.spans_machines() {
+                        "hangs: killed before another machine takes its jobs over"
+                    } else {
+                        "hung past the end of its leases: killed"
+                    };
                     for member in self.members().filter(|member| hung.contains(&member.id)) {
-                        let id = &member.id;
-                        self.journal
-                            .note(format_args!("worker {id} hung past the end of its leases: killed"));
+                        self.journal.note(format_args!("worker {} {when}", member.id));
                         let _ = member.handle.signal(Signal::KILL);
                     }
                 }
@@ -412,22 +415,42 @@ impl<'a> Supervisor<'a> {
     }
 
     fn hung(&mut self) -> Result<(Duration, Vec<WorkerId>), StoreError> {
-        let were_touched_within = |span| {
-            let mut members = self.members();
-            members
-                .all(|member| liveness_lock::was_touched_within(&self.folder.path, member.id.as_str(), span))
-        };
+        let were_touched_within = |span| self.members().all(|member| self.was_touched_within(member, span));
         if let Some(lease) = self.watchdog.unless_quiet(were_touched_within) {
             return Ok((lease, Vec::new()));
         }
+        match (self.hung_in_store(), self.watchdog.lease()) {
+            // Other machines do not wait until this one reaches the store again.
+            (Err(_), Some(lease)) if self.watchdog.spans_machines() => Ok((lease, self.quiet(lease))),
+            (found, _) => found,
+        }
+    }
+
+    fn hung_in_store(&mut self) -> Result<(Duration, Vec<WorkerId>), StoreError> {
         let store = opened(&mut self.store, self.open)?;
         let lease = settings::in_force(store)?.lease;
         // A supervisor that waits for the store replaces no worker.
         store.bound_waits(lease);
+        self.watchdog.set_spans_machines(store.spans_machines());
+        if store.spans_machines() {
+            return Ok((lease, self.quiet(lease)));
+        }
         let hangs = |worker: &Worker| worker.overdue && !was_active_within(worker, lease);
         // Its own workers run on this machine.
         let workers = store.neighbours(&self.observer.machine_id)?.into_iter();
         Ok((lease, workers.filter(hangs).map(|worker| worker.id).collect()))
+    }
+
+    /// The workers that have left their lock files alone for too long, as one that is stopped does. One that is only cut off
+    /// from the store touches its file, and ends its commands by itself.
+    fn quiet(&self, lease: Duration) -> Vec<WorkerId> {
+        let limit = Watchdog::quiet_limit(lease);
+        let quiet = self.members().filter(|member| member.is_up && !self.was_touched_within(member, limit));
+        quiet.map(|member| member.id.clone()).collect()
+    }
+
+    fn was_touched_within(&self, member: &Member, span: Duration) -> bool {
+        liveness_lock::was_touched_within(&self.folder.path, member.id.as_str(), span)
     }
 
     // Waiting, and handling what woke the supervisor

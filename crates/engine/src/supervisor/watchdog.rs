@@ -11,21 +11,45 @@ pub(crate) struct Watchdog {
     next: Instant,
     /// The lease at the last check.
     lease: Option<Duration>,
+    /// Whether other machines take over the jobs of a worker that is silent, without asking its supervisor.
+    spans_machines: bool,
 }
 
 impl Watchdog {
     /// The shortest and the longest pause between two checks.
     const MIN_INTERVAL: Duration = Duration::from_millis(250);
     const MAX_INTERVAL: Duration = Duration::from_secs(5);
+    /// The pause as a part of the lease, and the same where other machines take jobs over.
+    const CHECKS_PER_LEASE: u32 = 6;
+    const CHECKS_PER_SHARED_LEASE: u32 = 12;
 
     pub(crate) fn new(now: Instant) -> Self {
-        Self { since: now, last: now, next: now + Self::MIN_INTERVAL, lease: None }
+        Self { since: now, last: now, next: now + Self::MIN_INTERVAL, lease: None, spans_machines: false }
     }
 
     /// The lease at the last check, if its workers are surely not hung: they have touched their lock files lately. A worker
     /// touches its file more often than that, so the store is asked only about one that seems to hang.
     pub(crate) fn unless_quiet(&self, was_touched_within: impl Fn(Duration) -> bool) -> Option<Duration> {
-        self.lease.filter(|lease| was_touched_within(*lease / 2))
+        self.lease.filter(|lease| was_touched_within(Self::quiet_limit(*lease)))
+    }
+
+    /// How long a worker may leave its lock file alone. Where other machines take jobs over, one that is quiet for longer
+    /// must be dead before they do: a heartbeat, which is a third of the lease at most, may be older than the last touch, and
+    /// the next check is a twelfth of the lease away.
+    pub(crate) fn quiet_limit(lease: Duration) -> Duration {
+        lease / 2
+    }
+
+    pub(crate) fn lease(&self) -> Option<Duration> {
+        self.lease
+    }
+
+    pub(crate) fn set_spans_machines(&mut self, spans_machines: bool) {
+        self.spans_machines = spans_machines;
+    }
+
+    pub(crate) fn spans_machines(&self) -> bool {
+        self.spans_machines
     }
 
     pub(crate) fn next(&self) -> Instant {
@@ -38,7 +62,8 @@ impl Watchdog {
 
     /// Notes this check, and returns whether its result counts.
     pub(crate) fn may_judge(&mut self, now: Instant, lease: Duration) -> bool {
-        let pause = (lease / 6).clamp(Self::MIN_INTERVAL, Self::MAX_INTERVAL);
+        let checks = if self.spans_machines { Self::CHECKS_PER_SHARED_LEASE } else { Self::CHECKS_PER_LEASE };
+        let pause = (lease / checks).clamp(Self::MIN_INTERVAL, Self::MAX_INTERVAL);
         if now.duration_since(self.last) > pause * 2 {
             self.since = now;
         }

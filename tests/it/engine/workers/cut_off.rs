@@ -106,6 +106,23 @@ fn a_worker_that_is_cut_off_ends_its_commands_before_they_run_elsewhere() {
     far.run("worker stop --everywhere").ok();
 }
 
+/// A stopped worker cannot end its commands, so its supervisor does.
+#[test]
+fn a_worker_that_is_stopped_is_killed_before_its_jobs_run_elsewhere() {
+    let home = Home::new();
+    let far = Machine::with_short_leases(&home, "far");
+    home.enqueue("a", FIRST_HANGS);
+    let _far_pool = far.pool("");
+    home.wait_for_file("running");
+    let stopped = home.workers().remove(0);
+    let near = Machine::new(&home, "near");
+    let _near_pool = near.pool("");
+    send(stopped.pid, Signal::STOP);
+    home.wait_for("a", "completed");
+    assert_eq!(home.read("overlap"), "", "the first command was dead by then");
+    assert!(far.journal().contains("before another machine takes its jobs over"), "{}", far.journal());
+}
+
 #[test]
 fn without_self_fencing_a_command_runs_on_two_machines_at_once() {
     let home = Home::new();
