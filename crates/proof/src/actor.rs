@@ -50,6 +50,8 @@ pub struct AttemptRef {
     pub job: String,
     pub attempt: u32,
     pub worker: String,
+    /// The host on which it runs.
+    pub host: String,
 }
 
 domain::named_enum! {
@@ -99,7 +101,7 @@ pub fn act(act: &CommandSpec, who: &AttemptRef) -> io::Result<ExitCode> {
     raise_file_size_limit();
     let _ignored = act.ignores_sigterm.then(|| Interrupts::catch(&[Signal::TERM])).transpose()?;
     let nonce = nonce();
-    let writer = Writer::new(&act.ledger, &who.job, who.attempt, &nonce);
+    let writer = Writer::new(&act.ledger, who, &nonce);
     writer.write(LedgerEvent::Start { worker: who.worker.clone() })?;
     // Print the nonce before starting escapees: it proves that the recorded output comes from this process.
     let mut out = io::stdout();
@@ -157,7 +159,7 @@ fn write_ticks(writer: &Writer, who: &str, length: Duration) -> io::Result<()> {
 /// Runs an escapee: writes ticks until it is killed.
 pub fn linger(ledger: &Path, who: &AttemptRef, name: &str, nonce: &str) -> io::Result<ExitCode> {
     let _ignored = Interrupts::catch(&[Signal::TERM, Signal::HUP])?;
-    write_ticks(&Writer::new(ledger, &who.job, who.attempt, nonce), name, MAX_LINGER_TIME)?;
+    write_ticks(&Writer::new(ledger, who, nonce), name, MAX_LINGER_TIME)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -175,10 +177,11 @@ fn start_escapees(act: &CommandSpec, who: &AttemptRef, nonce: &str) -> io::Resul
 
 fn start_escapee(escape: Escape, ledger: &Path, who: &AttemptRef, nonce: &str) -> io::Result<()> {
     let attempt = who.attempt.to_string();
-    let words: [&OsString; 6] = [
+    let words: [&OsString; 7] = [
         &"queuectl".into(),
         &LINGER.into(),
         &ledger.as_os_str().to_owned(),
+        &(&who.host).into(),
         &(&who.job).into(),
         &attempt.into(),
         &escape.name().into(),

@@ -7,15 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::ProofError;
+use super::calls::Answer;
 use super::checker::{Verdict, timeline};
 use super::nemesis;
 use super::nemesis::Nemesis;
 use super::plan::Plan;
-use super::sandbox::{Program, Sandbox, lock};
+use super::sandbox::{Program, Sandbox, Server, lock};
 use super::trial::{TrialLimits, TrialObserver, TrialOutcome, TrialProgress, run_trial};
+use domain::text::shell::quote_words;
+use store::postgres::Address;
+use store::postgres::address::TlsMode;
 
 /// More concurrent trials would only slow each other down.
 const MAX_CONCURRENT_TRIALS: usize = 4;
+/// A server may allow few connections, and each trial needs about twenty.
+const MAX_CONCURRENT_TRIALS_ON_A_SERVER: usize = 2;
 /// How often a trial is repeated because the machine was too busy.
 const MAX_REPETITIONS: u64 = 3;
 
@@ -24,6 +30,8 @@ pub struct Campaign {
     pub program: Program,
     /// Where the folders of the trials are created.
     pub inside: PathBuf,
+    /// The server for queues with several hosts. `None`: queues in files, with one host.
+    pub server: Option<Address>,
     /// The seed of the first trial; each later trial uses the next number.
     pub seed: u64,
     /// No trial starts after this time.
@@ -43,6 +51,8 @@ pub struct Report {
     pub jobs: u64,
     pub attempts: u64,
     pub calls: u64,
+    /// Calls whose outcome their callers do not know.
+    pub unknown: u64,
     pub longest_abandoned: Option<Duration>,
     /// The machine was too busy to judge how soon a dead worker is noticed.
     pub is_too_busy: bool,
@@ -51,6 +61,8 @@ pub struct Report {
     pub timelines: Vec<String>,
     /// The folder of the trial, which is kept only after a violation.
     pub kept: Option<PathBuf>,
+    /// The address of the server, without its password.
+    pub store: Option<String>,
 }
 
 /// Receives the progress of a campaign.
@@ -64,7 +76,7 @@ impl Campaign {
     /// Runs trials until the time is up: at least one, or at least one per nemesis if all take turns. An error or an
     /// interruption ends the campaign early; the finished reports are returned in any case.
     pub fn run(&self, observer: &dyn CampaignObserver) -> (Vec<Report>, Result<(), ProofError>) {
-        let at_least = if self.only.is_some() { 1 } else { nemesis::all().len() as u64 };
+        let at_least = self.kinds();
         let (began, next) = (Instant::now(), AtomicU64::new(0));
         let (reports, error) = (Mutex::new(Vec::new()), Mutex::new(None));
         let has_failed = || lock(&error).is_some();
@@ -81,8 +93,11 @@ impl Campaign {
                 Err(failure) => _ = lock(&error).get_or_insert(failure),
             }
         };
-        let thread_count =
-            std::thread::available_parallelism().map_or(1, NonZero::get).min(MAX_CONCURRENT_TRIALS);
+        let most = match self.server {
+            Some(_) => MAX_CONCURRENT_TRIALS_ON_A_SERVER,
+            None => MAX_CONCURRENT_TRIALS,
+        };
+        let thread_count = std::thread::available_parallelism().map_or(1, NonZero::get).min(most);
         let panicked = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..thread_count).map(|_| scope.spawn(work)).collect();
             threads.into_iter().filter_map(|thread| thread.join().err()).count() > 0
@@ -109,7 +124,7 @@ impl Campaign {
         first_free: u64,
         observer: &dyn CampaignObserver,
     ) -> Result<(), ProofError> {
-        let kinds = if self.only.is_some() { 1 } else { nemesis::all().len() as u64 };
+        let kinds = self.kinds();
         for repetition in 1..=MAX_REPETITIONS {
             let Some(number) = number_to_repeat(reports, self.seed) else {
                 return Ok(());
@@ -133,19 +148,39 @@ impl Campaign {
     ) -> Result<Report, ProofError> {
         let mut nemesis = self.nemesis(number);
         let seed = self.seed.wrapping_add(number);
-        let plan = Plan::new(seed, nemesis.escapes());
-        let mut sandbox = Sandbox::new(&self.inside, self.program.clone())?;
+        let (plan, mut sandbox) = match &self.server {
+            None => (Plan::new(seed, nemesis.escapes()), Sandbox::new(&self.inside, self.program.clone())?),
+            Some(address) => {
+                let server = Server::behind_proxies(address);
+                let plan = Plan::for_hosts(seed, nemesis.escapes(), server.hosts.len());
+                (plan, Sandbox::on_server(&self.inside, self.program.clone(), server)?)
+            }
+        };
         let observer = OneTrialObserver { observer, has_failed, trial: number, nemesis: nemesis.name() };
         let outcome = run_trial(&plan, nemesis.as_mut(), &sandbox, self.limits, &observer)?;
         let kept = (!outcome.verdict.violations.is_empty()).then(|| {
             sandbox.keep();
             sandbox.folder().to_owned()
         });
-        Ok(Report::new(seed, nemesis.as_ref(), outcome, kept))
+        let store = self.server.as_ref().map(ToString::to_string);
+        Ok(Report { store, ..Report::new(seed, nemesis.as_ref(), outcome, kept) })
+    }
+
+    /// The nemeses that take turns.
+    pub fn nemeses(&self) -> Vec<Box<dyn Nemesis>> {
+        match &self.server {
+            None => nemesis::for_one_host(),
+            Some(address) => nemesis::for_hosts(is_plain(address)),
+        }
+    }
+
+    /// How many nemeses take turns.
+    fn kinds(&self) -> u64 {
+        if self.only.is_some() { 1 } else { self.nemeses().len() as u64 }
     }
 
     fn nemesis(&self, number: u64) -> Box<dyn Nemesis> {
-        let mut candidates = nemesis::all();
+        let mut candidates = self.nemeses();
         if let Some(only) = &self.only {
             candidates.retain(|nemesis| nemesis.name() == only);
         }
@@ -169,18 +204,28 @@ impl Report {
             jobs: evidence.jobs.len() as u64,
             attempts: evidence.jobs.iter().map(|job| job.record.history.len() as u64).sum(),
             calls: evidence.calls.len() as u64,
+            unknown: evidence.calls.iter().filter(|call| call.answer == Answer::Unknown).count() as u64,
             longest_abandoned: evidence.abandoned_limit.map(|_| evidence.longest_abandoned),
             is_too_busy,
             verdict,
             timelines,
             kept,
+            store: None,
         }
     }
 
     /// The command that repeats the trial.
     pub fn repeat(&self) -> String {
-        format!("queuectl selftest --only {} --seed {} --seconds 0", self.nemesis, self.seed)
+        let quoted = |store| quote_words(std::slice::from_ref(store));
+        let store =
+            self.store.as_ref().map_or_else(String::new, |store| format!(" --store {}", quoted(store)));
+        format!("queuectl selftest{store} --only {} --seed {} --seconds 0", self.nemesis, self.seed)
     }
+}
+
+/// Whether a proxy can be put between a host and the server.
+fn is_plain(address: &Address) -> bool {
+    address.hosts.first().is_some_and(|host| address.tls(host) == TlsMode::Disable)
 }
 
 /// The number of a trial in which the machine was too busy, if no other trial measured what that one was to measure.
@@ -223,11 +268,13 @@ mod tests {
             jobs: 1,
             attempts: 1,
             calls: 1,
+            unknown: 0,
             longest_abandoned,
             is_too_busy,
             verdict: Verdict::default(),
             timelines: Vec::new(),
             kept: None,
+            store: None,
         }
     }
 

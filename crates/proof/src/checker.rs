@@ -7,6 +7,7 @@ mod attempts;
 mod case;
 pub(crate) mod concurrency;
 mod endings;
+mod excuses;
 mod existence;
 pub(crate) mod final_state;
 mod invariant;
@@ -28,8 +29,11 @@ use crate::evidence::Evidence;
 pub fn check(evidence: &Evidence) -> Verdict {
     let mut verdict = Verdict::default();
     for case in case::cases(evidence) {
-        existence::check(&case, &mut verdict);
+        existence::check(&case, &evidence.disturbances.lost_tails, &mut verdict);
         final_state::check(&case, &mut verdict);
+        if case.is_in_lost_tail {
+            continue;
+        }
         endings::check(&case, &mut verdict);
         attempts::check(&case, &mut verdict);
         timing::check(&case, &mut verdict);

@@ -16,6 +16,7 @@ use domain::job::life::StateName;
 use domain::job::{Attempt, Job, JobRecord};
 use domain::queue::rate::Rate;
 use domain::schedule::Schedule;
+use ops::OpError;
 use ops::home::location::DATABASE;
 use ops::jobs::logs::{AttemptOutput, Piece};
 use store::sqlite::{Depth, examine};
@@ -53,8 +54,34 @@ pub struct Evidence {
     pub abandoned_limit: Option<Duration>,
     /// Whether output of commands may be lost, because the nemesis disturbs the disk.
     pub may_lose_output: bool,
+    /// What the nemesis did that excuses violations.
+    pub disturbances: Disturbances,
     /// The problems that `status` reported while no worker was running.
     pub problems: Vec<String>,
+}
+
+/// What a nemesis did that excuses violations.
+#[derive(Clone, Debug, Default)]
+pub struct Disturbances {
+    /// Hosts that were stopped completely, so that they could not end their commands.
+    pub frozen: Vec<FrozenHost>,
+    /// Periods whose commits were lost.
+    pub lost_tails: Vec<LostTail>,
+}
+
+/// A host whose processes were all stopped. Times are on the ledger's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrozenHost {
+    pub host: String,
+    pub from: Duration,
+    pub to: Duration,
+}
+
+/// A failover to a standby that had received nothing since `from`, and was promoted before `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostTail {
+    pub from: Duration,
+    pub to: Duration,
 }
 
 /// A job as stored.
@@ -98,6 +125,7 @@ pub fn gather(sandbox: &Sandbox, concurrency: u32) -> Result<Evidence, ProofErro
         notifications: notifications::read(&sandbox.notifications())?,
         pending_notifications: pending_notifications(sandbox.store())?,
         left: left(sandbox)?,
+        disturbances: lock(&sandbox.disturbances).clone(),
         ..Evidence::default()
     })
 }
@@ -141,7 +169,11 @@ fn first_line(
     job: &Job,
     attempt: &Attempt,
 ) -> Result<Option<String>, ProofError> {
-    let pieces = AttemptOutput::new(&sandbox.home(), job, attempt).read(store, true)?;
+    let pieces = match AttemptOutput::new(&sandbox.home(), job, attempt).read(store, true) {
+        // No worker has shipped it yet.
+        Err(OpError::OutputElsewhere { .. }) => return Ok(spooled_nonce(sandbox, job, attempt)),
+        read => read?,
+    };
     let bytes: Vec<u8> = pieces
         .into_iter()
         .flat_map(|piece| match piece {
@@ -153,6 +185,16 @@ fn first_line(
     Ok(text.lines().next().map(str::to_owned))
 }
 
+/// The nonce in a file that is still on its host, where a worker will ship it. It is all that a command prints.
+fn spooled_nonce(sandbox: &Sandbox, job: &Job, attempt: &Attempt) -> Option<String> {
+    let name = domain::log::file_name(job.number, attempt.number);
+    let mut paths = sandbox.hosts.iter().map(|host| host.home.join("spool").join(&name));
+    let bytes = paths.find_map(|path| std::fs::read(path).ok())?;
+    let is_nonce = |bytes: &&[u8]| bytes.iter().all(u8::is_ascii_hexdigit);
+    let nonce = bytes.windows(ledger::NONCE_LENGTH).find(is_nonce)?;
+    Some(String::from_utf8_lossy(nonce).into_owned())
+}
+
 fn left(sandbox: &Sandbox) -> Result<Vec<String>, ProofError> {
     let mut left = Vec::new();
     for pid in processes_of(sandbox.folder()) {
@@ -161,11 +203,17 @@ fn left(sandbox: &Sandbox) -> Result<Vec<String>, ProofError> {
     for worker in sandbox.store().workers()? {
         left.push(format!("worker {} is {}", worker.id, worker.state.name()));
     }
-    if let Ok(entries) = std::fs::read_dir(sandbox.home().join("workers")) {
-        let files = entries.flatten().filter(|entry| entry.file_name() != HOME_ID);
-        left.extend(files.map(|entry| format!("file {}", entry.path().display())));
+    for host in &sandbox.hosts {
+        if let Ok(entries) = std::fs::read_dir(host.home.join("workers")) {
+            let files = entries.flatten().filter(|entry| entry.file_name() != HOME_ID);
+            left.extend(files.map(|entry| format!("file {}", entry.path().display())));
+        }
     }
-    let examined = examine(&sandbox.home().join(DATABASE), Depth::Full)?;
-    left.extend(examined.damage.into_iter().map(|damage| format!("database damage: {damage}")));
+    let contradictions = sandbox.store().recount()?;
+    left.extend(contradictions.into_iter().map(|one| format!("contradiction: {}", one.message)));
+    if sandbox.server().is_none() {
+        let examined = examine(&sandbox.home().join(DATABASE), Depth::Full)?;
+        left.extend(examined.damage.into_iter().map(|damage| format!("database damage: {damage}")));
+    }
     Ok(left)
 }

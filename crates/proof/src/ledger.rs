@@ -1,9 +1,9 @@
 //! The ledger: a file to which only the commands of a trial write, when they start, at intervals, and when they end.
 //!
 //! ```text
-//!   START 81234567 j7 2 4711 9f3c… w-01abc      when, job, attempt, pid, nonce, worker
-//!   TICK  81254567 j7 2 4711 9f3c… daemon       … which process is alive
-//!   END   81274567 j7 2 4711 9f3c… exit:3       … how it is about to end
+//!   START 81234567 j7 2 a 4711 9f3c… w-01abc    when, job, attempt, host, pid, nonce, worker
+//!   TICK  81254567 j7 2 a 4711 9f3c… daemon     … which process is alive
+//!   END   81274567 j7 2 a 4711 9f3c… exit:3     … how it is about to end
 //! ```
 //!
 //! Each line is one write to a file opened for appending, so lines of concurrent processes are neither mixed nor reordered.
@@ -17,6 +17,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::ProofError;
+use super::actor::AttemptRef;
 use domain::job::outcome::Outcome;
 use domain::values::signal::Signal;
 use sys::clock::since_boot;
@@ -27,6 +28,8 @@ pub struct Line {
     pub at: Duration,
     pub job: String,
     pub attempt: u32,
+    /// The host on which it runs.
+    pub host: String,
     pub pid: u32,
     /// Chosen at random by the command: no two runs have the same one.
     pub nonce: String,
@@ -98,21 +101,21 @@ impl Line {
 #[derive(Clone, Debug)]
 pub struct Writer {
     path: PathBuf,
-    job: String,
-    attempt: u32,
+    who: AttemptRef,
     nonce: String,
 }
 
 impl Writer {
-    pub fn new(path: &Path, job: &str, attempt: u32, nonce: &str) -> Self {
-        Self { path: path.to_owned(), job: job.to_owned(), attempt, nonce: nonce.to_owned() }
+    pub fn new(path: &Path, who: &AttemptRef, nonce: &str) -> Self {
+        Self { path: path.to_owned(), who: who.clone(), nonce: nonce.to_owned() }
     }
 
     pub fn write(&self, event: LedgerEvent) -> io::Result<()> {
         let line = Line {
             at: since_boot(),
-            job: self.job.clone(),
-            attempt: self.attempt,
+            job: self.who.job.clone(),
+            attempt: self.who.attempt,
+            host: self.who.host.clone(),
             pid: std::process::id(),
             nonce: self.nonce.clone(),
             event,
@@ -130,8 +133,8 @@ impl fmt::Display for Line {
             LedgerEvent::Tick { who } => ("TICK", who.clone()),
             LedgerEvent::End { how } => ("END", how.to_string()),
         };
-        let Self { at, job, attempt, pid, nonce, event: _ } = self;
-        write!(out, "{word} {} {job} {attempt} {pid} {nonce} {last}", at.as_micros())
+        let Self { at, job, attempt, host, pid, nonce, event: _ } = self;
+        write!(out, "{word} {} {job} {attempt} {host} {pid} {nonce} {last}", at.as_micros())
     }
 }
 
@@ -148,7 +151,7 @@ pub fn read(path: &Path) -> Result<Vec<Line>, ProofError> {
 
 fn parse(line: &str) -> Option<Line> {
     let words: Vec<&str> = line.split(' ').collect();
-    let [word, at, job, attempt, pid, nonce, last] = words[..] else {
+    let [word, at, job, attempt, host, pid, nonce, last] = words[..] else {
         return None;
     };
     let event = match word {
@@ -161,27 +164,35 @@ fn parse(line: &str) -> Option<Line> {
         at: Duration::from_micros(at.parse().ok()?),
         job: job.to_owned(),
         attempt: attempt.parse().ok()?,
+        host: host.to_owned(),
         pid: pid.parse().ok()?,
         nonce: nonce.to_owned(),
         event,
     })
 }
 
+/// How many hexadecimal digits a nonce has.
+pub const NONCE_LENGTH: usize = 16;
+
 /// A random nonce.
 pub fn nonce() -> String {
-    format!("{:016x}", fastrand::u64(..))
+    format!("{:0NONCE_LENGTH$x}", fastrand::u64(..))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn who(job: &str, attempt: u32) -> AttemptRef {
+        AttemptRef { job: job.to_owned(), attempt, worker: "w-1".to_owned(), host: "a".to_owned() }
+    }
+
     #[test]
     fn lines_that_were_written_can_be_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger");
         assert_eq!(read(&path).expect("a missing file is empty"), []);
-        let writer = Writer::new(&path, "a:b", 3, &nonce());
+        let writer = Writer::new(&path, &who("a:b", 3), &nonce());
         let term = Signal::from_number(15).expect("a signal");
         let events = [
             LedgerEvent::Start { worker: "w-1".to_owned() },
@@ -194,7 +205,10 @@ mod tests {
         }
         let lines = read(&path).expect("a ledger");
         assert_eq!(lines.iter().map(|line| line.event.clone()).collect::<Vec<_>>(), events);
-        assert!(lines.iter().all(|line| line.job == "a:b" && line.attempt == 3 && line.nonce.len() == 16));
+        assert!(lines.iter().all(|line| line.job == "a:b"
+            && line.attempt == 3
+            && line.host == "a"
+            && line.nonce.len() == 16));
         assert!(lines.is_sorted_by_key(|line| line.at));
     }
 
@@ -202,9 +216,11 @@ mod tests {
     fn an_incomplete_line_does_not_corrupt_other_lines() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("ledger");
-        fs::write(&path, "\nSTART 1 a 1 7 n w\n\nEND 2 a 1").expect("written");
+        fs::write(&path, "\nSTART 1 a 1 h 7 n w\n\nEND 2 a 1").expect("written");
         assert_eq!(read(&path).expect("a ledger").len(), 1);
-        Writer::new(&path, "b", 1, "n").write(LedgerEvent::End { how: CommandEnd::Exit(0) }).expect("a line");
+        Writer::new(&path, &who("b", 1), "n")
+            .write(LedgerEvent::End { how: CommandEnd::Exit(0) })
+            .expect("a line");
         let lines = read(&path).expect("a ledger");
         assert_eq!(lines.iter().map(|line| line.job.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     }

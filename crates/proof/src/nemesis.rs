@@ -1,19 +1,27 @@
 //! Nemeses: fault injectors, one per kind of fault.
 //!
-//! The ones here only need permission to signal the user's own processes, so `queuectl selftest` includes them. The tests
-//! add others, which need a debug build or a C compiler.
+//! The ones here only need permission to signal the user's own processes, and for several hosts a server, so `queuectl
+//! selftest` includes them. The tests add others, which need a debug build, a C compiler, or a server of their own.
 
 mod enqueue;
+mod host;
 mod kill;
+mod mix;
+mod network;
 mod pause;
 mod roster;
+mod sessions;
 mod stop;
 mod storm;
 
 pub use enqueue::KillEnqueue;
+pub use host::{FreezeHost, PowerLoss};
 pub use kill::{KillBoth, KillSupervisor, KillWorker};
+pub use mix::Mix;
+pub use network::{Network, networks};
 pub use pause::PauseJobs;
-pub use roster::all;
+pub use roster::{for_hosts, for_one_host};
+pub use sessions::EndSessions;
 pub use stop::{StopBoth, StopWorker};
 pub use storm::Storm;
 
@@ -24,6 +32,17 @@ use fastrand::Rng;
 use super::ProofError;
 use super::plan::Escapes;
 use super::sandbox::Sandbox;
+
+/// How soon queuectl must notice a worker that the nemesis killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Nothing is promised, or no worker is killed.
+    Unspecified,
+    /// In under a second: its supervisor is alive.
+    AtOnce,
+    /// By another pool of its home in under a second, or by another host after its lease and a heartbeat.
+    ByOthers,
+}
 
 pub trait Nemesis: Send {
     /// Its name on the command line.
@@ -37,9 +56,8 @@ pub trait Nemesis: Send {
         Escapes::All
     }
 
-    /// Whether queuectl must notice the fault in under a second.
-    fn must_be_noticed_at_once(&self) -> bool {
-        false
+    fn notice(&self) -> Notice {
+        Notice::Unspecified
     }
 
     /// Whether output of commands may be lost.

@@ -14,14 +14,55 @@ use domain::text::shell::quote_words;
 use domain::values::signal::Signal;
 use sys::cgroup;
 
-/// Short, so that many leases expire in a trial. The shortest jobs are much shorter, the longest much longer.
-pub const LEASE: Duration = Duration::from_secs(1);
-pub const HEARTBEAT: Duration = Duration::from_millis(300);
-pub const KILL_GRACE: Duration = Duration::from_millis(200);
+/// The settings of a trial. Leases are short, so that many expire in a trial. The shortest jobs are much shorter, the longest
+/// much longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    pub lease: Duration,
+    pub heartbeat: Duration,
+    pub kill_grace: Duration,
+}
+
+impl Timing {
+    pub const ON_A_FILE: Self = Self {
+        lease: Duration::from_secs(1),
+        heartbeat: Duration::from_millis(300),
+        kill_grace: Duration::from_millis(200),
+    };
+    /// A worker that is cut off needs a part of its lease to notice, and to end its commands.
+    pub const ON_A_SERVER: Self = Self {
+        lease: Duration::from_secs(3),
+        heartbeat: Duration::from_millis(500),
+        kill_grace: Duration::from_millis(300),
+    };
+}
+
+/// How large a plan is.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    timing: Timing,
+    first_jobs: usize,
+    /// The longest pause between the actions of a client, in milliseconds.
+    longest_pause: u64,
+    /// The shortest and the longest time of the faults, in milliseconds.
+    strike_time: (u64, u64),
+}
+
+impl Scale {
+    const ON_A_FILE: Self =
+        Self { timing: Timing::ON_A_FILE, first_jobs: 24, longest_pause: 250, strike_time: (2_500, 3_500) };
+    const ON_A_SERVER: Self = Self {
+        timing: Timing::ON_A_SERVER,
+        first_jobs: 16,
+        longest_pause: 1_000,
+        strike_time: (10_000, 14_000),
+    };
+}
 
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub seed: u64,
+    pub timing: Timing,
     /// Stored before the workers start.
     pub jobs: Vec<JobPlan>,
     /// The actions of each client during the faults, in order.
@@ -121,7 +162,6 @@ impl Escapes {
     }
 }
 
-const FIRST_JOBS: usize = 24;
 const CLIENTS: usize = 2;
 const ACTIONS_PER_CLIENT: usize = 12;
 /// Few enough that some jobs with a key find it taken.
@@ -138,24 +178,43 @@ const FIRST_GROUP_SIZE: usize = 4;
 const MAX_DEPENDENCIES: usize = 3;
 
 impl Plan {
+    /// For one host with a queue in a file, and two pools of workers.
     pub fn new(seed: u64, escapes: Escapes) -> Self {
+        let pools = |random: &mut Rng| {
+            let concurrency = random.u32(1..=3);
+            (0..2).map(|_| PoolPlan { count: random.u32(1..=2), concurrency }).collect()
+        };
+        Self::of(seed, escapes, Scale::ON_A_FILE, pools)
+    }
+
+    /// For several hosts with a queue on a server, and one pool on each.
+    pub fn for_hosts(seed: u64, escapes: Escapes, hosts: usize) -> Self {
+        let pools = |random: &mut Rng| {
+            let concurrency = random.u32(2..=3);
+            let count = |at: usize| if at == 0 { 2 } else { 1 };
+            (0..hosts).map(|at| PoolPlan { count: count(at), concurrency }).collect()
+        };
+        Self::of(seed, escapes, Scale::ON_A_SERVER, pools)
+    }
+
+    fn of(seed: u64, escapes: Escapes, scale: Scale, pools: impl Fn(&mut Rng) -> Vec<PoolPlan>) -> Self {
         let mut random = Rng::with_seed(seed);
+        let timing = scale.timing;
         let mut jobs = Vec::new();
-        for at in 0..FIRST_JOBS {
-            let job = job(&mut random, format!("j{at}"), escapes, &jobs);
+        for at in 0..scale.first_jobs {
+            let job = job(&mut random, format!("j{at}"), escapes, timing.lease, &jobs);
             jobs.push(job);
         }
         for together in jobs.chunks_mut(FIRST_GROUP_SIZE) {
             put_into_batch(&mut random, together);
         }
         let clients =
-            (0..CLIENTS).map(|client| client_actions(&mut random, client, escapes, &jobs)).collect();
-        let concurrency = random.u32(1..=3);
-        let pool = |random: &mut Rng| PoolPlan { count: random.u32(1..=2), concurrency };
-        let pools = vec![pool(&mut random), pool(&mut random)];
-        let schedules = schedules(&mut random, escapes);
-        let strike_time = Duration::from_millis(random.u64(2_500..3_500));
-        Self { seed, jobs, clients, pools, queues: queues(), schedules, strike_time }
+            (0..CLIENTS).map(|client| client_actions(&mut random, client, escapes, scale, &jobs)).collect();
+        let pools = pools(&mut random);
+        let schedules = schedules(&mut random, escapes, timing.lease);
+        let (shortest, longest) = scale.strike_time;
+        let strike_time = Duration::from_millis(random.u64(shortest..longest));
+        Self { seed, timing, jobs, clients, pools, queues: queues(), schedules, strike_time }
     }
 
     /// Changes every job that may be requested.
@@ -182,7 +241,7 @@ fn queues() -> Vec<QueuePlan> {
 }
 
 /// One or two schedules. Their jobs mostly end before the next run, but not always.
-fn schedules(random: &mut Rng, escapes: Escapes) -> Vec<SchedulePlan> {
+fn schedules(random: &mut Rng, escapes: Escapes, lease: Duration) -> Vec<SchedulePlan> {
     let count = random.usize(1..=SCHEDULES.len());
     let one = |name: &str| {
         let on_overlap = if random.bool() { OnOverlap::Skip } else { OnOverlap::Queue };
@@ -195,7 +254,7 @@ fn schedules(random: &mut Rng, escapes: Escapes) -> Vec<SchedulePlan> {
             timeout: None,
             depends_on: Vec::new(),
             unique_key: None,
-            ..job(random, name.to_owned(), escapes, &[])
+            ..job(random, name.to_owned(), escapes, lease, &[])
         };
         let on_missed = if random.bool() { OnMissed::Skip } else { OnMissed::Once };
         SchedulePlan { every: Duration::from_secs(random.u64(1..=2)), on_overlap, on_missed, job }
@@ -210,24 +269,31 @@ fn put_into_batch(random: &mut Rng, together: &mut [JobPlan]) {
     }
 }
 
-fn client_actions(random: &mut Rng, client: usize, escapes: Escapes, first: &[JobPlan]) -> Vec<Action> {
+fn client_actions(
+    random: &mut Rng,
+    client: usize,
+    escapes: Escapes,
+    scale: Scale,
+    first: &[JobPlan],
+) -> Vec<Action> {
+    let lease = scale.timing.lease;
     let mut own: Vec<JobPlan> = Vec::new();
     let mut actions = Vec::new();
     for at in 0..ACTIONS_PER_CLIENT {
-        let pause = Duration::from_millis(random.u64(20..250));
+        let pause = Duration::from_millis(random.u64(20..scale.longest_pause));
         let request = match random.u32(0..10) {
             0 | 1 => Request::Cancel(any_id(random, first)),
             2 | 3 => Request::Retry(any_id(random, first)),
             4 => {
                 let mut some = (0..random.usize(2..6))
-                    .map(|part| job(random, format!("c{client}.{at}.{part}"), escapes, &own))
+                    .map(|part| job(random, format!("c{client}.{at}.{part}"), escapes, lease, &own))
                     .collect::<Vec<_>>();
                 put_into_batch(random, &mut some);
                 own.extend(some.clone());
                 Request::Enqueue(some)
             }
             _ => {
-                let mut one = vec![job(random, format!("c{client}.{at}"), escapes, &own)];
+                let mut one = vec![job(random, format!("c{client}.{at}"), escapes, lease, &own)];
                 put_into_batch(random, &mut one);
                 own.extend(one.clone());
                 Request::Enqueue(one)
@@ -248,13 +314,13 @@ fn some_ids(random: &mut Rng, jobs: &[JobPlan]) -> Vec<String> {
     random.choose_multiple(jobs.iter(), count).into_iter().map(|job| job.id.clone()).collect()
 }
 
-fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> JobPlan {
+fn job(random: &mut Rng, id: String, escapes: Escapes, lease: Duration, earlier: &[JobPlan]) -> JobPlan {
     let millis = |random: &mut Rng, range: std::ops::Range<u64>| Duration::from_millis(random.u64(range));
     let one_in = |random: &mut Rng, n: u32| random.u32(0..n) == 0;
     let lives = match random.u32(0..10) {
         0..=4 => millis(random, 1..50),
         5..=7 => millis(random, 50..500),
-        _ => LEASE * random.u32(150..250) / 100,
+        _ => lease * random.u32(150..250) / 100,
     };
     let in_shell = one_in(random, 2);
     let depends_on = if one_in(random, 6) { some_ids(random, earlier) } else { Vec::new() };
@@ -262,7 +328,7 @@ fn job(random: &mut Rng, id: String, escapes: Escapes, earlier: &[JobPlan]) -> J
         id,
         queue: one_in(random, 4).then(|| random.choice(QUEUES)).flatten(),
         lives,
-        ends: if lives > LEASE { vec![CommandEnd::Exit(0)] } else { endings(random, in_shell) },
+        ends: if lives > lease { vec![CommandEnd::Exit(0)] } else { endings(random, in_shell) },
         escapes: if one_in(random, 3) { some_escapes(random, escapes) } else { Vec::new() },
         ignores_sigterm: one_in(random, 6),
         in_shell,
@@ -419,15 +485,22 @@ mod tests {
     #[test]
     fn every_plan_has_jobs_that_outlive_a_lease_and_unique_ids() {
         for seed in 0..50 {
-            let jobs = all_jobs(Plan::new(seed, Escapes::Findable));
-            assert!(jobs.iter().any(|job| job.lives > LEASE), "seed {seed}");
-            let mut ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
-            let count = ids.len();
-            ids.sort_unstable();
-            ids.dedup();
-            assert_eq!(ids.len(), count, "seed {seed}");
-            assert!(jobs.iter().all(|job| !job.escapes.contains(&Escape::Naked)), "seed {seed}");
+            for plan in [Plan::new(seed, Escapes::Findable), Plan::for_hosts(seed, Escapes::Findable, 3)] {
+                check_jobs(plan);
+            }
         }
+    }
+
+    fn check_jobs(plan: Plan) {
+        let (seed, lease) = (plan.seed, plan.timing.lease);
+        let jobs = all_jobs(plan);
+        assert!(jobs.iter().any(|job| job.lives > lease), "seed {seed}");
+        let mut ids: Vec<&str> = jobs.iter().map(|job| job.id.as_str()).collect();
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count, "seed {seed}");
+        assert!(jobs.iter().all(|job| !job.escapes.contains(&Escape::Naked)), "seed {seed}");
     }
 
     #[test]

@@ -1,6 +1,16 @@
-//! The sandbox of a trial: a folder with a home and a ledger, and the processes that belong to it.
+//! The sandbox of a trial: a folder with the homes of its hosts and a ledger, and the processes that belong to it.
+//!
+//! A trial on a file has one host. A trial on a server has several: all are on this machine, but each takes the others for
+//! other machines, and has its own way to the server. The ledger is the record of an observer who sees them all.
 //!
 //! Dropping it kills the remaining processes and deletes the folder, unless it is kept for inspection.
+
+pub(crate) mod host;
+pub mod proxy;
+pub mod server;
+
+pub use host::{Host, HostSetup, host_of};
+pub use server::Server;
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +18,8 @@ use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,16 +27,20 @@ use rustix::process::{Pid, Signal};
 
 use super::ProofError;
 use super::calls::{Answer, Call};
-use super::plan::{JobPlan, PoolPlan, Request};
+use super::evidence::{Disturbances, FrozenHost};
+use super::plan::{JobPlan, PoolPlan, Request, Timing};
 use super::trial::folder::Folder;
-use super::trial::processes::{belongs_to, processes_of};
+use super::trial::processes::{belongs_to, processes_of, processes_on};
+use domain::values::name::WorkerId;
 use ops::home::location::{DATABASE, StoreAddress};
 use ops::home::open::reopen;
 use ops::worker::live::live_workers;
+use store::postgres::Address;
 use store::{Store, StoreError, Worker};
 use sys::cgroup;
 use sys::clock::since_boot;
 use sys::fs::{liveness_lock, owner_only};
+use sys::host::SIMULATED_MACHINE;
 use sys::poll::Poll;
 use sys::process::ProcessHandle;
 
@@ -58,39 +73,81 @@ impl Program {
 #[derive(Debug)]
 pub struct Sandbox {
     pub program: Program,
+    pub timing: Timing,
+    pub hosts: Vec<Host>,
+    /// How this process reaches the server. `None`: the store is a file.
+    server: Option<Address>,
     store: Box<dyn Store>,
-    pools: Mutex<Vec<Child>>,
+    /// Which host makes the next call.
+    next_caller: AtomicUsize,
     /// Supervisors that have had a live worker.
     had_workers: Mutex<HashSet<Pid>>,
+    /// Workers of hosts that have lost their power. Their locks went with their homes.
+    without_power: Mutex<HashSet<WorkerId>>,
     /// In the order of their answers.
     pub calls: Mutex<Vec<Call>>,
+    /// What the nemesis did that excuses violations.
+    pub disturbances: Mutex<Disturbances>,
     folder: Folder,
 }
 
 impl Sandbox {
-    /// Creates a folder in `inside`, with a queue.
+    /// Creates a folder in `inside`, with a queue in a file.
     pub fn new(inside: &Path, program: Program) -> Result<Self, ProofError> {
         let folder = Folder::new(inside)?;
-        let home = folder.path.join("home");
-        owner_only::add_folder(&home)
-            .map_err(|source| ProofError::CannotMake { path: home.clone(), source })?;
-        let store = reopen(&StoreAddress::Sqlite(home.join(DATABASE)))?;
-        Ok(Self {
-            store,
+        let host = Host::local(&folder.path)?;
+        let store = reopen(&StoreAddress::Sqlite(host.home.join(DATABASE)))?;
+        Ok(Self::with(program, Timing::ON_A_FILE, vec![host], (store, None), folder))
+    }
+
+    /// Creates a folder in `inside`, and a queue in a schema of its own on this server.
+    pub fn on_server(inside: &Path, program: Program, server: Server) -> Result<Self, ProofError> {
+        let folder = Folder::new(inside)?;
+        let homes = folder.path.join(host::HOMES);
+        owner_only::add_folder(&homes)
+            .map_err(|source| ProofError::CannotMake { path: homes.clone(), source })?;
+        let Server { observer, hosts } = server.with_own_schema();
+        let hosts = server::HOST_NAMES.iter().zip(hosts);
+        let hosts: Vec<Host> =
+            hosts.map(|(name, setup)| Host::remote(homes.join(name), setup)).collect::<Result<_, _>>()?;
+        let store = reopen(&StoreAddress::Postgres(Box::new(observer.clone())))?;
+        Ok(Self::with(program, Timing::ON_A_SERVER, hosts, (store, Some(observer)), folder))
+    }
+
+    fn with(
+        program: Program,
+        timing: Timing,
+        hosts: Vec<Host>,
+        (store, server): (Box<dyn Store>, Option<Address>),
+        folder: Folder,
+    ) -> Self {
+        Self {
             program,
-            pools: Mutex::default(),
+            timing,
+            hosts,
+            server,
+            store,
+            next_caller: AtomicUsize::default(),
             had_workers: Mutex::default(),
+            without_power: Mutex::default(),
             calls: Mutex::default(),
+            disturbances: Mutex::default(),
             folder,
-        })
+        }
     }
 
     pub fn folder(&self) -> &Path {
         &self.folder.path
     }
 
+    /// The home of the first host.
     pub fn home(&self) -> PathBuf {
-        self.folder().join("home")
+        self.hosts[0].home.clone()
+    }
+
+    /// The server on which the queue is, as this process reaches it.
+    pub fn server(&self) -> Option<&Address> {
+        self.server.as_ref()
     }
 
     pub fn ledger(&self) -> PathBuf {
@@ -113,20 +170,31 @@ impl Sandbox {
 
     // Calls
 
-    /// The program with these arguments. The home is named in the environment, so that the processes it starts can be found.
+    /// The program with these arguments, on the first host.
     pub fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
-        let mut command = Command::new(&self.program.path);
-        command.args(args).current_dir(self.folder()).env_clear();
+        self.command_on(&self.hosts[0], args)
+    }
+
+    /// The program with these arguments. The home is named in the environment, so that the processes it starts can be found.
+    pub fn command_on<A: AsRef<OsStr>>(&self, host: &Host, args: impl IntoIterator<Item = A>) -> Command {
+        let mut words = host.launcher.iter().map(OsString::as_os_str).chain([self.program.path.as_os_str()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).args(args).current_dir(self.folder()).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.env("HOME", self.folder()).env("QUEUECTL_HOME", self.home());
+        command.env("HOME", self.folder()).env("QUEUECTL_HOME", &host.home);
+        if let Some(address) = &host.address {
+            command.env("QUEUECTL_STORE", address.with_password()).env(SIMULATED_MACHINE, &host.home);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Only the process that runs the trial handles Ctrl-C.
         command.process_group(0);
         command
     }
 
+    /// The hosts take turns.
     fn client_command(&self, args: &[&str]) -> Command {
-        let mut command = self.command(args);
+        let turn = self.next_caller.fetch_add(1, Ordering::Relaxed);
+        let mut command = self.command_on(&self.hosts[turn % self.hosts.len()], args);
         command.envs(self.program.for_calls.iter().cloned());
         command
     }
@@ -134,6 +202,12 @@ impl Sandbox {
     /// Calls the program and waits for it to end.
     pub fn run(&self, args: &[&str]) -> Result<Output, ProofError> {
         self.client_command(args).output().map_err(|source| self.cannot_start(source))
+    }
+
+    /// Whether a call on this host reaches the store.
+    pub(super) fn is_connected(&self, host: &Host) -> bool {
+        let called = self.command_on(host, ["-q", "store", "info"]).output();
+        called.is_ok_and(|output| output.status.success())
     }
 
     /// Calls the program to prepare the trial; fails if the call fails.
@@ -201,35 +275,45 @@ impl Sandbox {
 
     // Pools
 
+    /// Starts a pool on the first host.
     pub fn start_pool(&self, pool: PoolPlan) -> Result<(), ProofError> {
+        self.start_pool_on(&self.hosts[0], pool)
+    }
+
+    pub fn start_pool_on(&self, host: &Host, pool: PoolPlan) -> Result<(), ProofError> {
         let (count, concurrency) = (pool.count.to_string(), pool.concurrency.to_string());
         let parent = std::process::id().to_string();
         let tied = ["__tied", &parent, "--"];
         let args = ["-q", "worker", "run", "--count", &count, "--concurrency", &concurrency];
-        let args = tied.iter().chain(&args);
-        let mut command = self.command(args);
+        let mut command = self.command_on(host, tied.iter().chain(&args));
         let path = self.folder().join("pools.log");
         let log = File::options().append(true).create(true).open(&path);
         let log = log.map_err(|source| ProofError::CannotMake { path, source })?;
         command.envs(self.program.for_workers.iter().cloned()).stdout(Stdio::null()).stderr(log);
         let child = command.spawn().map_err(|source| self.cannot_start(source))?;
-        lock(&self.pools).push(child);
+        lock(&host.pools).push(child);
         Ok(())
     }
 
     /// The running supervisors that this sandbox started.
     pub fn supervisors(&self) -> Vec<Pid> {
-        let mut pools = lock(&self.pools);
-        pools.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-        pools.iter().filter_map(|child| pid(child.id())).collect()
+        self.hosts.iter().flat_map(Host::supervisors).collect()
     }
 
     /// The live workers.
     pub fn workers(&self) -> Result<Vec<Worker>, StoreError> {
-        let workers = live_workers(self.store())?;
+        let mut workers = live_workers(self.store())?;
+        let without_power = lock(&self.without_power);
+        workers.retain(|worker| !without_power.contains(&worker.id));
         lock(&self.had_workers)
             .extend(workers.iter().filter_map(|worker| worker.supervisor_pid.and_then(pid)));
         Ok(workers)
+    }
+
+    /// Whether every host has a worker.
+    pub fn is_staffed(&self) -> bool {
+        let workers = self.workers().unwrap_or_default();
+        self.hosts.iter().all(|host| workers.iter().any(|worker| worker.folder.starts_with(&host.home)))
     }
 
     /// Whether every pool of this sandbox has had a worker. A stop order does not reach a pool without one.
@@ -248,6 +332,57 @@ impl Sandbox {
         };
         // Checked after the handle was opened, so it is the same process.
         belongs_to(target, self.folder()) && handle.signal(signal).is_ok()
+    }
+
+    /// Sends a signal to all processes of a host, also to those that are started meanwhile. Returns how many there were.
+    pub fn signal_host(&self, host: &Host, signal: Signal) -> usize {
+        let mut signalled = HashSet::new();
+        loop {
+            let mut new = processes_on(host, self.folder());
+            new.retain(|pid| !signalled.contains(pid));
+            if new.is_empty() {
+                return signalled.len();
+            }
+            for pid in new {
+                self.signal(pid, signal);
+                signalled.insert(pid);
+            }
+        }
+    }
+
+    /// Ends all processes of a host at once and deletes its home, as if it had lost its power and its disk.
+    pub fn cut_power(&self, host: &Host) -> Result<usize, ProofError> {
+        // Stopped first, so that none of them sees another die.
+        let count = self.signal_host(host, Signal::STOP);
+        let its = self.workers().unwrap_or_default().into_iter();
+        let its = its.filter(|worker| worker.folder.starts_with(&host.home)).map(|worker| worker.id);
+        lock(&self.without_power).extend(its);
+        self.wait(KILL_WAIT_LIMIT, || {
+            let left = self.signal_host(host, Signal::KILL);
+            host.supervisors();
+            left == 0
+        });
+        cgroup::end_recorded(&host.home.join(liveness_lock::FOLDER));
+        std::fs::remove_dir_all(&host.home).map_err(ProofError::system("delete the home of a host"))?;
+        host.make_home()?;
+        Ok(count)
+    }
+
+    /// Stops all processes of a host for this long. Returns how many there were.
+    pub fn freeze(&self, host: &Host, span: Duration) -> usize {
+        let from = since_boot();
+        let count = self.signal_host(host, Signal::STOP);
+        // This sleep is the duration of the fault, not synchronisation.
+        std::thread::sleep(span);
+        self.signal_host(host, Signal::CONT);
+        let frozen = FrozenHost { host: host.name.clone(), from, to: since_boot() };
+        lock(&self.disturbances).frozen.push(frozen);
+        count
+    }
+
+    /// Ends about half of these sessions of the hosts. Returns how many.
+    pub fn end_sessions(&self, sessions: server::Sessions) -> Result<u64, ProofError> {
+        self.server.as_ref().map_or(Ok(0), |address| server::end_sessions(address, sessions))
     }
 
     /// Waits until the condition is true, at most for `limit`. Returns whether it became true.
@@ -284,11 +419,16 @@ pub fn pid(number: u32) -> Option<Pid> {
 impl Drop for Sandbox {
     fn drop(&mut self) {
         self.kill_all();
-        for child in lock(&self.pools).iter_mut() {
-            // Pools are killed by their handles even if they were not found as processes of the folder.
-            let _ = child.kill();
-            let _ = child.wait();
+        for host in &self.hosts {
+            for child in lock(&host.pools).iter_mut() {
+                // Pools are killed by their handles even if they were not found as processes of the folder.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            cgroup::end_recorded(&host.home.join(liveness_lock::FOLDER));
         }
-        cgroup::end_recorded(&self.home().join(liveness_lock::FOLDER));
+        if let Some(address) = &self.server {
+            server::drop_schema(address);
+        }
     }
 }

@@ -15,18 +15,21 @@ use super::ProofError;
 use super::calls::Answer;
 use super::checker::{Verdict, check};
 use super::evidence::{Evidence, ScheduleEvidence, counted, gather, pending_notifications};
-use super::nemesis::Nemesis;
+use super::nemesis::{Nemesis, Notice};
 use super::notifications;
 use super::notifications::HOOKS;
-use super::plan::{Action, HEARTBEAT, KILL_GRACE, LEASE, Plan, PoolPlan, Request};
+use super::plan::{Action, Plan, PoolPlan, Request};
 use super::sandbox::{SANDBOX_POLL_INTERVAL, Sandbox};
 use domain::job::life::StateName;
-use store::Store;
+use store::{Store, StoreError};
+use sys::poll::Poll;
 
 /// How long pools may take to start, and to stop.
 const POOL_WAIT_LIMIT: Duration = Duration::from_secs(60);
 /// How long to wait until every schedule has fired; it is exceeded only on overloaded machines.
 const SCHEDULE_WAIT_LIMIT: Duration = Duration::from_secs(60);
+/// How long a server may take to answer again after the last fault.
+const RECOVERY_LIMIT: Duration = Duration::from_secs(60);
 /// How long to wait after that for the remaining processes, including those that the sandbox did not start itself.
 const EXIT_WAIT_LIMIT: Duration = Duration::from_secs(30);
 
@@ -61,15 +64,26 @@ pub enum TrialProgress {
 pub struct TrialLimits {
     /// The time within which a dead worker must be noticed.
     pub notice_within: Duration,
+    /// How long no job may finish before the trial gives up.
+    pub max_stall: Duration,
     /// Above this load per processor, a longer time is no violation.
     pub up_to_load: f64,
 }
 
 impl TrialLimits {
+    /// The time within which a worker must be noticed that died in this way.
+    fn notice(self, notice: Notice, sandbox: &Sandbox) -> Option<Duration> {
+        let timing = sandbox.timing;
+        match (notice, sandbox.server()) {
+            (Notice::Unspecified, _) => None,
+            (Notice::AtOnce, _) | (Notice::ByOthers, None) => Some(self.notice_within),
+            (Notice::ByOthers, Some(_)) => Some(timing.lease + timing.heartbeat + self.notice_within),
+        }
+    }
+
     /// Whether a worker was noticed too late for the promise, on a machine that is too busy to tell why.
-    fn is_too_busy_to_judge(self, longest: Duration) -> bool {
-        longest > self.notice_within
-            && sys::process::load::per_processor().is_some_and(|load| load > self.up_to_load)
+    fn is_too_busy_to_judge(self, longest: Duration, limit: Duration) -> bool {
+        longest > limit && sys::process::load::per_processor().is_some_and(|load| load > self.up_to_load)
     }
 }
 
@@ -82,8 +96,8 @@ pub fn run_trial(
 ) -> Result<TrialOutcome, ProofError> {
     observer.report(&TrialProgress::Loading);
     let problems = load(plan, sandbox)?;
-    for pool in &plan.pools {
-        sandbox.start_pool(*pool)?;
+    for (pool, host) in plan.pools.iter().zip(sandbox.hosts.iter().cycle()) {
+        sandbox.start_pool_on(host, *pool)?;
     }
     let wanted: u32 = plan.pools.iter().map(|pool| pool.count).sum();
     sandbox.wait(POOL_WAIT_LIMIT, || {
@@ -93,8 +107,9 @@ pub fn run_trial(
     let strikes = strike(plan, nemesis, sandbox, &mut abandoned, observer)?;
     nemesis.heal(sandbox);
     sandbox.start_pool(PoolPlan { count: 1, concurrency: plan.concurrency() })?;
+    wait_for_server(sandbox)?;
     let schedules = end_schedules(plan, nemesis.sets_clock(), sandbox, observer)?;
-    drain(nemesis.sets_clock(), sandbox, &mut abandoned, observer)?;
+    drain(nemesis.sets_clock(), plan, sandbox, (&mut abandoned, limits.max_stall), observer)?;
     observer.report(&TrialProgress::Judging);
     let mut evidence = gather(sandbox, plan.concurrency())?;
     for queue in &plan.queues {
@@ -105,9 +120,9 @@ pub fn run_trial(
     evidence.is_clock_set = nemesis.sets_clock();
     evidence.problems = problems;
     evidence.longest_abandoned = abandoned.longest;
-    let must_be_noticed = nemesis.must_be_noticed_at_once();
-    let is_too_busy = must_be_noticed && limits.is_too_busy_to_judge(abandoned.longest);
-    evidence.abandoned_limit = (must_be_noticed && !is_too_busy).then_some(limits.notice_within);
+    let limit = limits.notice(nemesis.notice(), sandbox);
+    let is_too_busy = limit.is_some_and(|limit| limits.is_too_busy_to_judge(abandoned.longest, limit));
+    evidence.abandoned_limit = limit.filter(|_| !is_too_busy);
     evidence.may_lose_output = nemesis.may_lose_output();
     Ok(TrialOutcome { verdict: check(&evidence), evidence, strikes, is_too_busy })
 }
@@ -117,9 +132,9 @@ fn load(plan: &Plan, sandbox: &Sandbox) -> Result<Vec<String>, ProofError> {
     let millis = |span: Duration| format!("{}ms", span.as_millis());
     // The crash limit must not be reached: jobs lose their workers through no fault of their own.
     let settings = [
-        ("heartbeat_interval", millis(HEARTBEAT)),
-        ("lease", millis(LEASE)),
-        ("kill_grace", millis(KILL_GRACE)),
+        ("heartbeat_interval", millis(plan.timing.heartbeat)),
+        ("lease", millis(plan.timing.lease)),
+        ("kill_grace", millis(plan.timing.kill_grace)),
         ("crash_limit", "1000".to_owned()),
         ("concurrency", plan.concurrency().to_string()),
     ];
@@ -192,7 +207,7 @@ fn strike(
         {
             abandoned.observe(sandbox)?;
             if next <= Instant::now() && Instant::now() < until {
-                strikes += u64::from(nemesis.strike(sandbox, &mut random)?);
+                strikes += u64::from(strike_once(nemesis, sandbox, &mut random)?);
                 observer.report(&TrialProgress::Struck { strikes });
                 next = Instant::now() + nemesis.pause(&mut random);
             }
@@ -204,6 +219,14 @@ fn strike(
         }
         Ok(strikes)
     })
+}
+
+/// Injects the fault once. A nemesis that cannot ask a server, which may just have failed, does nothing.
+fn strike_once(nemesis: &mut dyn Nemesis, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
+    match nemesis.strike(sandbox, random) {
+        Err(ProofError::Store(_)) if sandbox.server().is_some() => Ok(false),
+        struck => struck,
+    }
 }
 
 /// Runs one client. After an unknown outcome it enqueues each job again.
@@ -225,10 +248,34 @@ fn run_client(actions: &[Action], sandbox: &Sandbox, observer: &dyn TrialObserve
 
 /// Replaces the pools that have ended.
 fn replenish(plan: &Plan, sandbox: &Sandbox) -> Result<(), ProofError> {
-    for pool in plan.pools.iter().skip(sandbox.supervisors().len()) {
-        sandbox.start_pool(*pool)?;
+    let hosts = &sandbox.hosts;
+    for (at, host) in hosts.iter().enumerate() {
+        let its = plan.pools.iter().skip(at).step_by(hosts.len());
+        for pool in its.skip(host.supervisors().len()) {
+            // A file never keeps a pool from starting.
+            if sandbox.server().is_none() || host.may_start() {
+                sandbox.start_pool_on(host, *pool)?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Waits until the server answers this process and every host.
+fn wait_for_server(sandbox: &Sandbox) -> Result<(), ProofError> {
+    if sandbox.server().is_none() {
+        return Ok(());
+    }
+    let mut poll = Poll::every(SANDBOX_POLL_INTERVAL).within(RECOVERY_LIMIT);
+    loop {
+        let answer = sandbox.store().queues().map(drop);
+        if answer.is_ok() && sandbox.hosts.iter().all(|host| sandbox.is_connected(host)) {
+            return Ok(());
+        }
+        if !poll.sleep() {
+            return Ok(answer?);
+        }
+    }
 }
 
 /// Waits until each schedule has fired, removes the schedules so that the trial can end, and returns them.
@@ -260,11 +307,12 @@ fn end_schedules(
 /// Waits until all jobs are finished, with one additional, undisturbed pool; then stops all pools.
 fn drain(
     is_clock_set: bool,
+    plan: &Plan,
     sandbox: &Sandbox,
-    abandoned: &mut AbandonmentMonitor,
+    (abandoned, max_stall): (&mut AbandonmentMonitor, Duration),
     observer: &dyn TrialObserver,
 ) -> Result<(), ProofError> {
-    let mut timeout = ProgressTimeout::new(Instant::now());
+    let mut timeout = ProgressTimeout::new(Instant::now(), max_stall);
     loop {
         if observer.is_interrupted() {
             return Err(ProofError::Interrupted);
@@ -280,13 +328,26 @@ fn drain(
         if left == 0 || timeout.is_over(left, Instant::now()) {
             break;
         }
+        // A pool may have ended because its host was cut off from the server.
+        if sandbox.server().is_some() {
+            replenish(plan, sandbox)?;
+        }
         std::thread::sleep(SANDBOX_POLL_INTERVAL);
     }
     sandbox.wait(POOL_WAIT_LIMIT, || sandbox.all_pools_had_workers());
-    sandbox.run(&["-q", "worker", "stop", "--timeout", "5s"])?;
+    if sandbox.server().is_some() {
+        // The workers of a host without power are noticed after their leases.
+        sandbox.wait(POOL_WAIT_LIMIT, || all_registered_are_live(sandbox).unwrap_or(false));
+    }
+    sandbox.run(&["-q", "worker", "stop", "--everywhere", "--timeout", "5s"])?;
     sandbox.wait(POOL_WAIT_LIMIT, || sandbox.supervisors().is_empty());
     sandbox.wait(EXIT_WAIT_LIMIT, || processes::processes_of(sandbox.folder()).is_empty());
     Ok(())
+}
+
+fn all_registered_are_live(sandbox: &Sandbox) -> Result<bool, StoreError> {
+    let registered = sandbox.store().workers()?.len();
+    Ok(sandbox.workers()?.len() == registered)
 }
 
 fn unfinished(store: &dyn Store) -> Result<u64, ProofError> {

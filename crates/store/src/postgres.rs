@@ -19,6 +19,8 @@ pub mod address;
 pub mod connect;
 pub mod connect_error;
 #[cfg(feature = "postgres")]
+mod end_sessions;
+#[cfg(feature = "postgres")]
 mod floors;
 pub mod grant;
 pub mod identifier;
@@ -39,6 +41,8 @@ pub use address::{Address, AddressError};
 #[cfg(feature = "postgres")]
 pub use connect::{ConnectOptions, Connected, Target, connect};
 pub use connect_error::{ConnectError, ConnectProblem};
+#[cfg(feature = "postgres")]
+pub use end_sessions::{Sessions, end_sessions};
 #[cfg(feature = "postgres")]
 pub use report::probe;
 #[cfg(feature = "postgres")]

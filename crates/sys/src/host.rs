@@ -14,7 +14,7 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
@@ -116,9 +116,28 @@ pub fn finds_lock_of(origin: &Origin, folder: &Path, worker: &str) -> bool {
     liveness_lock::path(folder, worker).metadata().is_ok_and(|meta| FileId::from(meta) == origin.lock)
 }
 
+/// In the environment of the processes of `queuectl selftest`: the home of a simulated machine. They take the homes of other
+/// simulated machines for homes on other machines, so that one machine can stand for several.
+pub const SIMULATED_MACHINE: &str = "QUEUECTL_SIMULATED_MACHINE";
+
+fn simulated_machine() -> Option<PathBuf> {
+    std::env::var_os(SIMULATED_MACHINE).map(PathBuf::from)
+}
+
+/// The path by which this process reaches a folder of a worker. A simulated machine reaches only its own home.
+pub fn reached_folder(folder: &Path) -> PathBuf {
+    match simulated_machine() {
+        Some(home) if !folder.starts_with(&home) => home.join("out-of-reach"),
+        Some(_) | None => folder.to_owned(),
+    }
+}
+
 /// Empty if the system has none, like some containers. In debug builds `QUEUECTL_MACHINE_ID` lets processes on one machine
 /// take each other for those of others.
 fn machine_id() -> String {
+    if let Some(home) = simulated_machine() {
+        return home.display().to_string();
+    }
     #[cfg(debug_assertions)]
     if let Ok(id) = std::env::var("QUEUECTL_MACHINE_ID") {
         return id;

@@ -10,6 +10,7 @@ use domain::job::outcome::Outcome;
 pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
     check_starts(case, verdict);
     check_overlaps(case, verdict);
+    count_excused_overlaps(case, verdict);
     check_numbers(case, verdict);
     for attempt in case.history() {
         check_author(case, attempt, verdict);
@@ -47,6 +48,16 @@ fn check_overlaps(case: &Case<'_>, verdict: &mut Verdict) {
             newest = Some(line);
         }
     }
+}
+
+/// Counts the processes of attempts on stopped hosts that were alive after a later attempt had started.
+fn count_excused_overlaps(case: &Case<'_>, verdict: &mut Verdict) {
+    let overlaps =
+        |line: &&&Line| case.starts().any(|start| start.attempt > line.attempt && start.at <= line.at);
+    let mut processes: Vec<u32> = case.excused.iter().filter(overlaps).map(|line| line.pid).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    verdict.excused_overlaps += processes.len() as u64;
 }
 
 fn check_numbers(case: &Case<'_>, verdict: &mut Verdict) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::excuses::Excuses;
 use crate::calls::{Answer, Call};
 use crate::evidence::{Evidence, JobEvidence, ScheduleEvidence};
 use crate::ledger::{LedgerEvent, Line};
@@ -17,8 +18,12 @@ pub struct Case<'e> {
     /// The schedule that it is a run of.
     pub schedule: Option<&'e ScheduleEvidence>,
     pub calls: Vec<&'e Call>,
-    /// In the order of writing.
+    /// In the order of writing, without those that are excused.
     pub lines: Vec<&'e Line>,
+    /// Lines of attempts whose host was stopped, so that it could not end them.
+    pub excused: Vec<&'e Line>,
+    /// Some of its commits may have been lost.
+    pub is_in_lost_tail: bool,
     /// The stored job, if it exists.
     pub job: Option<&'e JobEvidence>,
     /// See [`Evidence::may_lose_output`].
@@ -35,8 +40,10 @@ pub(super) fn cases(evidence: &Evidence) -> Vec<Case<'_>> {
             cases.entry(&job.id).or_default().plan = Some(job);
         }
     }
+    let excuses = Excuses::of(evidence);
     for line in &evidence.lines {
-        cases.entry(&line.job).or_default().lines.push(line);
+        let case = cases.entry(&line.job).or_default();
+        if excuses.cover(line) { &mut case.excused } else { &mut case.lines }.push(line);
     }
     for job in &evidence.jobs {
         cases.entry(job.id()).or_default().job = Some(job);
@@ -48,6 +55,7 @@ pub(super) fn cases(evidence: &Evidence) -> Vec<Case<'_>> {
         case.schedule = evidence.schedule_of(id);
         case.plan = case.plan.or(case.schedule.map(|schedule| &schedule.job));
         case.calls = evidence.calls.iter().filter(|call| call.concerns(id)).collect();
+        case.is_in_lost_tail = excuses.may_have_lost_commits(case);
     }
     cases.into_values().collect()
 }

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use super::case;
+use super::excuses::Excuses;
 use super::invariant::Invariant;
 use super::verdict::Verdict;
 use crate::evidence::{Evidence, JobEvidence};
@@ -31,10 +33,11 @@ impl fmt::Display for LimitScope<'_> {
 }
 
 pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
-    let last = last_signs_of_life(evidence);
+    let lines = judged_lines(evidence);
+    let last = last_signs_of_life(&lines);
     let jobs: HashMap<&str, &JobEvidence> = evidence.jobs.iter().map(|job| (job.id(), job)).collect();
     let mut crowds: HashMap<LimitScope<'_>, HashSet<Attempt<'_>>> = HashMap::new();
-    for (at, line) in evidence.lines.iter().enumerate() {
+    for (at, line) in lines.iter().enumerate() {
         let attempt = attempt(line);
         if let LedgerEvent::Start { worker } = &line.event {
             for (scope, limit) in limits(evidence, worker, jobs.get(line.job.as_str()).copied()) {
@@ -78,8 +81,18 @@ fn attempt(line: &Line) -> Attempt<'_> {
     (&line.job, line.attempt)
 }
 
+/// The lines of jobs without an excuse, in their order.
+fn judged_lines(evidence: &Evidence) -> Vec<&Line> {
+    let excuses = Excuses::of(evidence);
+    let cases = case::cases(evidence);
+    let jobs_in_tails: HashSet<&str> =
+        cases.iter().filter(|case| case.is_in_lost_tail).map(|case| case.id).collect();
+    let is_judged = |line: &&Line| !excuses.cover(line) && !jobs_in_tails.contains(line.job.as_str());
+    evidence.lines.iter().filter(is_judged).collect()
+}
+
 /// The last line of each attempt's command. Its escapees do not count against a limit.
-fn last_signs_of_life(evidence: &Evidence) -> HashMap<Attempt<'_>, usize> {
-    let lines = evidence.lines.iter().enumerate().filter(|(_, line)| line.is_by_command());
+fn last_signs_of_life<'e>(lines: &[&'e Line]) -> HashMap<Attempt<'e>, usize> {
+    let lines = lines.iter().copied().enumerate().filter(|(_, line)| line.is_by_command());
     lines.map(|(at, line)| (attempt(line), at)).collect()
 }

@@ -4,16 +4,21 @@ use super::case::Case;
 use super::invariant::Invariant;
 use super::schedules;
 use super::verdict::Verdict;
+use crate::evidence::LostTail;
 use domain::values::name::BatchName;
 
-pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
+pub(super) fn check(case: &Case<'_>, tails: &[LostTail], verdict: &mut Verdict) {
     let is_stored = case.job.is_some();
-    if let Some(call) = case.calls.iter().find(|call| call.acknowledges(case.id)) {
+    let mut acknowledged = case.calls.iter().filter(|call| call.acknowledges(case.id)).peekable();
+    let was_acknowledged = acknowledged.peek().is_some();
+    let kept = acknowledged.find(|call| !tails.iter().any(|tail| tail.overlaps(call)));
+    verdict.lost_in_tails += u64::from(was_acknowledged && kept.is_none() && !is_stored);
+    if let Some(call) = kept {
         verdict.expect(Invariant::NoneLost, Some(case.id), is_stored, || {
             format!("it does not exist, but it was acknowledged: {call}")
         });
     }
-    if let Some(line) = case.lines.first() {
+    if let Some(line) = case.lines.first().filter(|_| !case.is_in_lost_tail) {
         verdict.expect(Invariant::NoneLost, Some(case.id), is_stored, || {
             format!("it does not exist, but it ran: {line}")
         });

@@ -16,6 +16,10 @@ pub(super) fn check(case: &Case<'_>, verdict: &mut Verdict) {
         State::Pending { .. } | State::Processing(_) | State::Failed => {
             Some(format!("it is still {}", state.name().name()))
         }
+        // What led to it may have been lost.
+        State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. } if case.is_in_lost_tail => {
+            None
+        }
         State::Completed { .. } => completed(case),
         State::Dead { reason: DeadReason::RetriesExhausted, .. } => exhausted(case),
         State::Dead { reason: DeadReason::CrashLimit, .. } => {

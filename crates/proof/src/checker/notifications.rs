@@ -10,8 +10,11 @@ use domain::job::life::State;
 use domain::job::outcome::Outcome;
 
 pub(super) fn check(evidence: &Evidence, verdict: &mut Verdict) {
-    check_repeats(evidence, verdict);
-    check_successes(evidence, verdict);
+    // A delivery may have been recorded by a commit that was lost.
+    if evidence.disturbances.lost_tails.is_empty() {
+        check_repeats(evidence, verdict);
+        check_successes(evidence, verdict);
+    }
     // Deliveries that were created while the clock was ahead are due in a day.
     if !evidence.is_clock_set {
         check_delivered(evidence, verdict);

@@ -1,6 +1,7 @@
 //! Each falsification of good evidence violates the right invariant, and good evidence violates none.
 
 mod evidence;
+mod hosts;
 mod order;
 
 use std::time::Duration;

@@ -10,6 +10,10 @@ pub struct Verdict {
     /// How many facts were checked for each invariant. An invariant without a check is not verified.
     pub checks: BTreeMap<Invariant, u64>,
     pub violations: Vec<Violation>,
+    /// Processes that overlapped with a later attempt because their host was stopped and could not end them.
+    pub excused_overlaps: u64,
+    /// Acknowledged jobs that were lost together with the commits that a standby had not received.
+    pub lost_in_tails: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +48,8 @@ impl Verdict {
             *self.checks.entry(invariant).or_default() += count;
         }
         self.violations.extend(other.violations);
+        self.excused_overlaps += other.excused_overlaps;
+        self.lost_in_tails += other.lost_in_tails;
     }
 }
 

@@ -3,7 +3,7 @@
 use fastrand::Rng;
 use rustix::process::{Pid, Signal};
 
-use super::Nemesis;
+use super::{Nemesis, Notice};
 use crate::ProofError;
 use crate::plan::Escapes;
 use crate::sandbox::{Sandbox, pid};
@@ -21,8 +21,8 @@ impl Nemesis for KillWorker {
         "kill -9 of a worker"
     }
 
-    fn must_be_noticed_at_once(&self) -> bool {
-        true
+    fn notice(&self) -> Notice {
+        Notice::AtOnce
     }
 
     fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
@@ -66,8 +66,8 @@ impl Nemesis for KillBoth {
         Escapes::when_all_die()
     }
 
-    fn must_be_noticed_at_once(&self) -> bool {
-        true
+    fn notice(&self) -> Notice {
+        Notice::ByOthers
     }
 
     fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal};
 use super::Nemesis;
 use super::kill::workers_of;
 use crate::ProofError;
-use crate::plan::{Escapes, LEASE};
+use crate::plan::Escapes;
 use crate::sandbox::{Sandbox, pid};
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Nemesis for StopBoth {
 fn stop(sandbox: &Sandbox, processes: &[Pid]) -> bool {
     let stopped = processes.iter().filter(|process| sandbox.signal(**process, Signal::STOP)).count();
     // This sleep is the duration of the fault, not synchronisation.
-    std::thread::sleep(if stopped == 0 { Duration::ZERO } else { LEASE * 2 });
+    std::thread::sleep(if stopped == 0 { Duration::ZERO } else { sandbox.timing.lease * 2 });
     for process in processes {
         sandbox.signal(*process, Signal::CONT);
     }

@@ -18,9 +18,14 @@ pub(crate) struct AbandonmentMonitor {
 impl AbandonmentMonitor {
     /// Must be called often: an attempt that is abandoned and recovered between two calls is not seen.
     pub(crate) fn observe(&mut self, sandbox: &Sandbox) -> Result<(), ProofError> {
-        let running = running_attempts(sandbox)?;
-        // Read the workers last, so that the worker of a job claimed in between is found.
-        let live: Vec<String> = sandbox.workers()?.iter().map(|worker| worker.id.to_string()).collect();
+        let Observation { running, live } = match Observation::of(sandbox) {
+            // While the server does not answer, no worker can notice anything.
+            Err(_) if sandbox.server().is_some() => {
+                self.since.clear();
+                return Ok(());
+            }
+            observed => observed?,
+        };
         let abandoned: Vec<String> = running
             .into_iter()
             .filter(|(_, worker)| !live.contains(worker))
@@ -33,6 +38,22 @@ impl AbandonmentMonitor {
             self.longest = self.longest.max(since.elapsed());
         }
         Ok(())
+    }
+}
+
+struct Observation {
+    /// The running attempts, each with its worker.
+    running: Vec<(String, String)>,
+    /// The live workers.
+    live: Vec<String>,
+}
+
+impl Observation {
+    fn of(sandbox: &Sandbox) -> Result<Self, ProofError> {
+        let running = running_attempts(sandbox)?;
+        // Read the workers last, so that the worker of a job claimed in between is found.
+        let live = sandbox.workers()?.iter().map(|worker| worker.id.to_string()).collect();
+        Ok(Self { running, live })
     }
 }
 

@@ -9,22 +9,41 @@ use std::path::Path;
 use rustix::process::{Pid, Uid, geteuid, getpid};
 
 use crate::actor::{ACT, LINGER};
+use crate::sandbox::Host;
+use crate::sandbox::host::{HOME, HOMES};
 use sys::process;
 
 /// All live processes of the trial in this folder.
 pub fn processes_of(folder: &Path) -> Vec<Pid> {
+    found(|pid| belongs_to(pid, folder))
+}
+
+/// All live processes of one host of the trial in this folder.
+pub fn processes_on(host: &Host, folder: &Path) -> Vec<Pid> {
+    let ledger = folder.join("ledger");
+    found(|pid| {
+        is_alive(pid)
+            && is_ours(pid)
+            && (works_on(pid, |home| home == host.home) || writes_to(pid, &ledger, Some(&host.name)))
+    })
+}
+
+fn found(is_wanted: impl Fn(Pid) -> bool) -> Vec<Pid> {
     let mut found = process::all().unwrap_or_default();
-    found.retain(|pid| *pid != getpid() && belongs_to(*pid, folder));
+    found.retain(|pid| *pid != getpid() && is_wanted(*pid));
     found
 }
 
-/// Whether the process uses the home of this trial, or is one of its commands or their escapees. A process that merely has
+/// Whether the process uses a home of this trial, or is one of its commands or their escapees. A process that merely has
 /// the folder open is not.
 pub fn belongs_to(pid: Pid, folder: &Path) -> bool {
-    let is_alive = process::stat(pid).is_some_and(|stat| !stat.is_zombie);
-    is_alive
-        && is_ours(pid)
-        && (works_on(pid, &folder.join("home")) || writes_to(pid, &folder.join("ledger")))
+    let (only, several) = (folder.join(HOME), folder.join(HOMES));
+    let is_home = |home: &Path| home == only || home.parent() == Some(&several);
+    is_alive(pid) && is_ours(pid) && (works_on(pid, is_home) || writes_to(pid, &folder.join("ledger"), None))
+}
+
+fn is_alive(pid: Pid) -> bool {
+    process::stat(pid).is_some_and(|stat| !stat.is_zombie)
 }
 
 /// A command that became root counts too: the trial can wait for it, although only root can kill it.
@@ -34,17 +53,20 @@ fn is_ours(pid: Pid) -> bool {
 }
 
 /// Supervisors, workers and calls, and all processes that commands started with their environment.
-fn works_on(pid: Pid, home: &Path) -> bool {
-    let entry = [b"QUEUECTL_HOME=", home.as_os_str().as_bytes()].concat();
-    process::environment(pid).split(|byte| *byte == 0).any(|variable| variable == entry)
+fn works_on(pid: Pid, is_home: impl Fn(&Path) -> bool) -> bool {
+    let environment = process::environment(pid);
+    let mut homes =
+        environment.split(|byte| *byte == 0).filter_map(|entry| entry.strip_prefix(b"QUEUECTL_HOME="));
+    homes.any(|home| is_home(Path::new(OsStr::from_bytes(home))))
 }
 
-/// A process without the environment can still be recognised by its arguments.
-fn writes_to(pid: Pid, ledger: &Path) -> bool {
+/// A process without the environment can still be recognised by its arguments; an escapee names its host there.
+fn writes_to(pid: Pid, ledger: &Path, host: Option<&str>) -> bool {
     let words = words(pid);
     let word = |at: usize| words.get(at).map(|word| OsStr::from_bytes(word));
     let is_act = [ACT, LINGER].iter().any(|verb| word(1) == Some(OsStr::new(verb)));
-    is_act && word(2) == Some(ledger.as_os_str())
+    let is_on_host = host.is_none_or(|host| word(3) == Some(OsStr::new(host)));
+    is_act && word(2) == Some(ledger.as_os_str()) && is_on_host
 }
 
 fn words(pid: Pid) -> Vec<Vec<u8>> {

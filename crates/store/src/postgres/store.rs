@@ -36,6 +36,7 @@ use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use sys::clock::{self, Clock};
 use sys::failpoint;
+use sys::host::reached_folder;
 use sys::process::Holder;
 
 /// How often a verb runs that other transactions make fail.
@@ -458,7 +459,7 @@ impl Store for PostgresStore {
     }
 
     fn reach(&self, folder: &Path) -> PathBuf {
-        folder.to_owned()
+        reached_folder(folder)
     }
 
     fn prepare_logs(&self, _logs: &Path) -> Result<()> {

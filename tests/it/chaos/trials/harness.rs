@@ -18,7 +18,11 @@ use proof::trial::{TrialLimits, TrialObserver, TrialOutcome, TrialProgress, run_
 use crate::cli::harness::PROGRAM;
 
 /// Generous limits, because tests run concurrently on a busy machine; `queuectl selftest` checks the promise itself.
-const LIMITS: TrialLimits = TrialLimits { notice_within: Duration::from_secs(15), up_to_load: 8.0 };
+const LIMITS: TrialLimits = TrialLimits {
+    notice_within: Duration::from_secs(15),
+    max_stall: Duration::from_secs(60),
+    up_to_load: 8.0,
+};
 /// How many seeds of each nemesis a test run tries, unless `tests/chaos` asks for more.
 const SEEDS: u64 = 2;
 /// How many seeds a test tries at most until the nemesis has struck, or a control has turned red.

@@ -40,8 +40,12 @@ impl Background {
         self.stderr.recv_timeout(STEP_TIMEOUT).expect("a line on stderr")
     }
 
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).expect("it gets the signal");
+        kill_process(self.pid(), signal).expect("it gets the signal");
     }
 
     pub(crate) fn is_running(&mut self) -> bool {

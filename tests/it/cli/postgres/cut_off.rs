@@ -6,7 +6,7 @@ use super::Machine;
 use crate::engine::harness::{history, is_alive, wait_until};
 use crate::engine::workers::cut_off::FIRST_HANGS;
 use crate::store::fixture::schema::Schema;
-use crate::store::postgres::proxy::{Fault, Proxy};
+use crate::store::postgres::proxy::{Fault, proxy_to};
 
 const LEASE: Duration = Duration::from_secs(3);
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -16,7 +16,7 @@ const MARGIN: Duration = Duration::from_millis(2_500);
 /// Cuts a machine off while it runs a job that another can run. Returns how long the other took to run it.
 fn cut_off(fault: Fault) -> Duration {
     let schema = Schema::new();
-    let mut proxy = Proxy::to(&schema.address);
+    let mut proxy = proxy_to(&schema.address);
     proxy.address.connect_timeout = Duration::from_secs(1);
     let (near, far) = (Machine::new(&schema, "near").blind(), Machine::at(&proxy.address, "far"));
     for (key, value) in [("heartbeat_interval", "500ms"), ("lease", "3s"), ("kill_grace", "500ms")] {

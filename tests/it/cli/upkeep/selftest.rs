@@ -9,6 +9,7 @@ use crate::cli::harness::background::Background;
 use crate::cli::harness::{Call, Home};
 use crate::crash_engine::living_processes::processes_around;
 use crate::engine::harness::wait_until;
+use crate::store::fixture::schema::Schema;
 
 /// A run whose trials take place in a folder of this home.
 fn selftest(home: &Home, args: &[&str]) -> Call {
@@ -89,6 +90,40 @@ fn an_unusable_temporary_folder_is_refused() {
     // The workers do not run in the program's working directory.
     fs::create_dir(home.folder().join("tmp")).expect("a folder");
     at("tmp").run().ok();
+    assert_left_nothing(&home);
+}
+
+#[test]
+fn a_store_must_be_a_server_and_faults_of_the_network_need_one() {
+    let home = Home::new();
+    selftest(&home, &["--store", "queue.db"])
+        .run()
+        .fails(2)
+        .says("--store can only name a PostgreSQL server");
+    selftest(&home, &["--only", "cut-off"]).run().fails(2).says("needs a PostgreSQL server");
+    let server = Schema::new().address.to_string();
+    selftest(&home, &["--store", &server, "--only", "pause-jobs"]).run().fails(2).says("is not possible");
+    let encrypted = "postgres://db.example.com/jobs";
+    selftest(&home, &["--store", encrypted, "--only", "cut-off"]).run().fails(2).says("a way without TLS");
+}
+
+#[test]
+fn an_interrupted_run_on_a_server_drops_its_schema() {
+    let home = Home::new();
+    let server = Schema::new();
+    let url = server.address.to_string();
+    let background = Background::start(selftest(&home, &["--store", &url, "--seconds", "600"]));
+    let schemas = format!(
+        "select 1 from pg_namespace where nspname like 'queuectl\\_selftest\\_{}\\_%'",
+        background.pid().as_raw_pid()
+    );
+    let session = server.session();
+    wait_until("workers of several hosts run", || processes_around(home.folder()).len() > 8);
+    assert!(!session.run(&schemas).is_empty(), "it has schemas of its own");
+    background.signal(Signal::INT);
+    let (status, said) = background.end();
+    assert_eq!(status.signal(), Some(Signal::INT.as_raw()), "{said:?}");
+    assert!(session.run(&schemas).is_empty(), "they are dropped");
     assert_left_nothing(&home);
 }
 

@@ -7,7 +7,7 @@ use domain::settings::SettingKey;
 use store::postgres::{Address, PostgresStore};
 use store::{EnqueueError, Pace, Store, StoreError};
 
-use super::proxy::{Fault, Proxy};
+use super::proxy::{CUT_BEFORE_COMMIT, Fault, proxy_to};
 use crate::engine::harness::wait_until;
 use crate::store::fixture::new_job::job;
 use crate::store::fixture::new_worker;
@@ -32,9 +32,9 @@ fn is_there(store: &dyn Store, id: &str) -> bool {
 #[test]
 fn a_commit_that_did_not_arrive_and_one_whose_answer_was_lost_are_unknown() {
     let schema = Schema::new();
-    let (direct, proxy) = (open(&schema.address), Proxy::to(&schema.address));
+    let (direct, proxy) = (open(&schema.address), proxy_to(&schema.address));
     let store = open(&proxy.address);
-    for (fault, id, arrives) in [(Fault::CutBeforeCommit, "cut", false), (Fault::DropAnswer, "lost", true)] {
+    for (fault, id, arrives) in [(CUT_BEFORE_COMMIT, "cut", false), (Fault::DropAnswer, "lost", true)] {
         proxy.set(fault);
         let failed = enqueue(store.as_ref(), id);
         assert!(matches!(failed, Err(StoreError::OutcomeUnknown { .. })), "{fault:?}: {failed:?}");
@@ -47,7 +47,7 @@ fn a_commit_that_did_not_arrive_and_one_whose_answer_was_lost_are_unknown() {
 #[test]
 fn a_server_that_refuses_changes_nothing_and_is_used_when_it_is_back() {
     let schema = Schema::new();
-    let (direct, proxy) = (open(&schema.address), Proxy::to(&schema.address));
+    let (direct, proxy) = (open(&schema.address), proxy_to(&schema.address));
     let store = open(&proxy.address);
     proxy.set(Fault::Refuse);
     for _ in 0..2 {
@@ -65,7 +65,7 @@ fn a_server_that_refuses_changes_nothing_and_is_used_when_it_is_back() {
 #[test]
 fn a_network_that_swallows_everything_is_noticed_within_the_deadline() {
     let schema = Schema::new();
-    let proxy = Proxy::to(&schema.address);
+    let proxy = proxy_to(&schema.address);
     let store = open(&proxy.address);
     enqueue(store.as_ref(), "a").expect("it works");
     proxy.set(Fault::BlackHole);
@@ -81,7 +81,7 @@ fn a_network_that_swallows_everything_is_noticed_within_the_deadline() {
 #[test]
 fn a_write_of_a_worker_waits_for_a_silent_server_for_a_quarter_of_its_lease() {
     let schema = Schema::new();
-    let proxy = Proxy::to(&schema.address);
+    let proxy = proxy_to(&schema.address);
     let (store, worker) = (open(&proxy.address), new_worker("w-1"));
     for (key, value) in [(SettingKey::HeartbeatInterval, "1s"), (SettingKey::Lease, "8s")] {
         store.set(key, Some(value), "me").expect("it is set");
@@ -108,7 +108,7 @@ fn a_write_of_a_worker_waits_for_a_silent_server_for_a_quarter_of_its_lease() {
 #[test]
 fn a_worker_listens_again_when_the_server_is_back() {
     let schema = Schema::new();
-    let proxy = Proxy::to(&schema.address);
+    let proxy = proxy_to(&schema.address);
     let (store, worker) = (open(&proxy.address), new_worker("w-1"));
     let wake = store.listen(&worker).expect("it listens");
     store.register(&worker).expect("register");

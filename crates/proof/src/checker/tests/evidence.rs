@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::calls::{Answer, Call};
-use crate::evidence::{Evidence, JobEvidence};
+use crate::evidence::{Disturbances, Evidence, JobEvidence};
 use crate::ledger::{CommandEnd, LedgerEvent, Line};
 use crate::notifications::Notification;
 use crate::plan::{JobPlan, Request};
@@ -49,6 +49,7 @@ pub(super) fn evidence() -> Evidence {
         longest_abandoned: Duration::from_millis(3),
         abandoned_limit: Some(Duration::from_secs(1)),
         may_lose_output: false,
+        disturbances: Disturbances::default(),
         problems: vec!["no_worker".to_owned()],
     }
 }
@@ -111,6 +112,7 @@ fn line(job: &str, attempt: u32, millis: u64, event: LedgerEvent) -> Line {
         at: at(millis),
         job: job.to_owned(),
         attempt,
+        host: "here".to_owned(),
         pid: attempt * 10 + u32::from(by_command),
         nonce: format!("{job}-{attempt}"),
         event,

@@ -1,7 +1,7 @@
 //! The hidden verbs that the jobs of a trial call.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::program::ExitCode;
 
@@ -11,6 +11,7 @@ use domain::values::span::parse_span;
 use proof::actor;
 use proof::actor::{AttemptRef, CommandSpec, Escape};
 use proof::ledger::CommandEnd;
+use proof::sandbox::host_of;
 
 /// One command of a trial
 #[derive(Debug, clap::Args)]
@@ -42,6 +43,7 @@ pub(crate) fn become_tied(args: &TiedArgs, _: &Context) -> Result<ExitCode, Fail
 #[derive(Debug, clap::Args)]
 pub(crate) struct LingerArgs {
     ledger: PathBuf,
+    host: String,
     job: String,
     attempt: u32,
     name: String,
@@ -60,13 +62,14 @@ pub(crate) fn act(args: ActArgs, _: &Context) -> Result<ExitCode, Failure> {
         job: variable("QUEUECTL_JOB_ID")?,
         attempt: variable("QUEUECTL_ATTEMPT")?.parse().map_err(|_| internal_command())?,
         worker: variable("QUEUECTL_WORKER_ID")?,
+        host: host_of(Path::new(&variable("QUEUECTL_HOME")?)),
     };
     Ok(actor::act(&act, &who)?)
 }
 
 pub(crate) fn linger(args: LingerArgs, _: &Context) -> Result<ExitCode, Failure> {
-    let LingerArgs { ledger, job, attempt, name, nonce } = args;
-    let who = AttemptRef { job, attempt, worker: String::new() };
+    let LingerArgs { ledger, host, job, attempt, name, nonce } = args;
+    let who = AttemptRef { job, attempt, worker: String::new(), host };
     Ok(actor::linger(&ledger, &who, &name, &nonce)?)
 }
 

@@ -13,6 +13,7 @@ use crate::render::table::{Cell, Table};
 use crate::render::text::{grouped, printable};
 use proof::campaign::{Campaign, Report};
 use proof::checker::Verdict;
+use proof::plan::Timing;
 use proof::promise::Promise;
 
 /// Prints the results. Returns whether every promise held.
@@ -33,6 +34,8 @@ struct Sum {
     jobs: u64,
     attempts: u64,
     calls: u64,
+    unknown: u64,
+    excused_overlaps: u64,
     damage: Vec<FaultCount>,
     promises: Vec<PromiseResult>,
     violations: Vec<ViolationJson>,
@@ -75,7 +78,7 @@ impl Sum {
             verdict.merge(report.verdict.clone());
         }
         let promises: Vec<PromiseResult> =
-            Promise::ALL.map(|promise| PromiseResult::of(promise, &verdict, reports)).into();
+            Promise::ALL.map(|promise| PromiseResult::of(promise, &verdict, campaign, reports)).into();
         Self {
             ok: !reports.is_empty() && verdict.violations.is_empty(),
             seed: campaign.seed,
@@ -83,6 +86,8 @@ impl Sum {
             jobs: reports.iter().map(|report| report.jobs).sum(),
             attempts: reports.iter().map(|report| report.attempts).sum(),
             calls: reports.iter().map(|report| report.calls).sum(),
+            unknown: reports.iter().map(|report| report.unknown).sum(),
+            excused_overlaps: verdict.excused_overlaps,
             damage: count_faults(reports),
             promises,
             violations: reports.iter().flat_map(violations).collect(),
@@ -101,15 +106,26 @@ impl Sum {
             held.row(promise.row());
         }
         held.write(out, width)?;
-        let Self { trials, jobs, attempts, calls, seed, .. } = self;
+        let Self { trials, jobs, attempts, calls, unknown, excused_overlaps, seed, .. } = self;
         let (jobs, attempts, calls) = (grouped(*jobs), grouped(*attempts), grouped(*calls));
         let trials = counted_trials(*trials as u64);
-        writeln!(out, "\n{trials} with seed {seed}: {jobs} jobs, {attempts} attempts, {calls} calls.")
+        writeln!(
+            out,
+            "\n{trials} with seed {seed}: {jobs} jobs, {attempts} attempts, {calls} calls, {unknown} with unknown outcome."
+        )?;
+        if *excused_overlaps > 0 {
+            writeln!(
+                out,
+                "{excused_overlaps} commands of stopped hosts overlapped with the next attempt when they continued, \
+                 which queuectl cannot prevent."
+            )?;
+        }
+        Ok(())
     }
 }
 
 impl PromiseResult {
-    fn of(promise: Promise, verdict: &Verdict, reports: &[Report]) -> Self {
+    fn of(promise: Promise, verdict: &Verdict, campaign: &Campaign, reports: &[Report]) -> Self {
         let invariants = promise.invariants();
         let longest = reports.iter().filter_map(|report| report.longest_abandoned).max();
         let facts = invariants.iter().filter_map(|one| verdict.checks.get(one)).sum();
@@ -121,7 +137,9 @@ impl PromiseResult {
             too_busy: facts == 0
                 && promise == Promise::NoticedSoon
                 && reports.iter().any(|report| report.is_too_busy),
-            measured: longest.filter(|_| promise == Promise::NoticedSoon).map(describe_longest),
+            measured: longest
+                .filter(|_| promise == Promise::NoticedSoon)
+                .map(|longest| describe_longest(longest, campaign)),
         }
     }
 
@@ -142,8 +160,15 @@ pub(super) fn counted_trials(count: u64) -> String {
     format!("{} {}", grouped(count), if count == 1 { "trial" } else { "trials" })
 }
 
-fn describe_longest(longest: Duration) -> String {
-    format!("{} ms at most", longest.as_millis())
+/// On a server, other hosts may have to notice: after its lease and a heartbeat.
+fn describe_longest(longest: Duration, campaign: &Campaign) -> String {
+    let longest = longest.as_millis();
+    if campaign.server.is_none() {
+        return format!("{longest} ms at most");
+    }
+    let Timing { lease, heartbeat, .. } = Timing::ON_A_SERVER;
+    let by_others = (lease + heartbeat).as_millis();
+    format!("by other hosts after its lease and a heartbeat, {by_others} ms; {longest} ms at most")
 }
 
 fn count_faults(reports: &[Report]) -> Vec<FaultCount> {
@@ -209,11 +234,13 @@ mod tests {
             jobs: 5,
             attempts: 6,
             calls: 7,
+            unknown: 0,
             longest_abandoned: None,
             is_too_busy: false,
-            verdict: Verdict { checks, violations: vec![violation] },
+            verdict: Verdict { checks, violations: vec![violation], ..Verdict::default() },
             timelines: vec!["j7\n  history".to_owned()],
             kept: Some("/tmp/kept".into()),
+            store: None,
         }
     }
 
@@ -224,7 +251,12 @@ mod tests {
             seed: 7,
             lasts: Duration::ZERO,
             only: None,
-            limits: TrialLimits { notice_within: Duration::from_secs(1), up_to_load: 2.0 },
+            server: None,
+            limits: TrialLimits {
+                notice_within: Duration::from_secs(1),
+                max_stall: Duration::from_secs(60),
+                up_to_load: 2.0,
+            },
         };
         Sum::of(&campaign, reports)
     }
