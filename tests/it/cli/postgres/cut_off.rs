@@ -66,3 +66,21 @@ fn fault_37_a_machine_that_is_cut_off_inside_the_gate_delays_no_takeover() {
     let taken_over_after = cut_off(Fault::BlackHoleInGate);
     assert!(taken_over_after < LEASE + HEARTBEAT + MARGIN, "{taken_over_after:?}");
 }
+
+/// The job is stored: a hint that cannot be given is no failure.
+#[test]
+fn fault_37_an_enqueue_that_is_cut_off_after_its_commit_has_succeeded() {
+    let schema = Schema::new();
+    let proxy = proxy_to(&schema.address);
+    let (near, far) = (Machine::new(&schema, "near"), Machine::at(&proxy.address, "far"));
+    near.enqueue("first", "true");
+    for (id, args) in [("plain", &["enqueue"][..]), ("json", &["enqueue", "--json"])] {
+        proxy.set(Fault::RefuseAfterCommit);
+        let args: Vec<&str> = args.iter().copied().chain(["--id", id, "-c", "true"]).collect();
+        let enqueued = far.call(&args).run().ok();
+        assert!(proxy.is(Fault::Refuse), "it was cut off");
+        assert!(enqueued.stdout.contains(id), "{enqueued}");
+        proxy.set(Fault::None);
+        assert_eq!(near.show(id)["state"], "pending");
+    }
+}

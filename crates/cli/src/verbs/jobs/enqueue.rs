@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use self::lines::JsonInput;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::flags::caller::CallerFlags;
 use crate::flags::each::{EachFlags, EachSource};
 use crate::flags::job::JobFlags;
@@ -125,7 +125,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
             for answer in &answers {
                 print_one(context, store, answer)?;
             }
-            queues_of_unfinished(store, queues, &answers)?
+            queues_of_unfinished(store, queues, &answers)
         }
         Input::Batch(requests) => enqueue_batch(context, store, &mut enqueuer, requests)?,
         Input::File(path) => match lines::enqueue_json_file(context, &mut enqueuer, &path)? {
@@ -154,7 +154,7 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
     }
     start.map_or(Ok(()), |start| start.confirm(context))?;
     if !enqueuer.settings().autostart || autostart(context, store, &queues)? {
-        hint_not_starting(context, store, &queues)?;
+        unless_cut_off(hint_not_starting(context, store, &queues))?;
     }
     if let (Some(queue), Some(other)) = (queue, similar_queue) {
         context.hint(&format!("queue `{queue}` is new; did you mean `{other}`?"))?;
@@ -171,7 +171,15 @@ fn enqueue_batch(
     let queues = requests.iter().map(|request| request.queue.clone()).collect();
     let answers = enqueuer.enqueue(requests)?;
     print_batch(context, store, &answers)?;
-    queues_of_unfinished(store, queues, &answers)
+    Ok(queues_of_unfinished(store, queues, &answers))
+}
+
+/// The jobs are stored: a store that cannot be reached any more leaves nothing but a hint out.
+fn unless_cut_off(hinted: Result<(), Failure>) -> Result<(), Failure> {
+    match hinted {
+        Err(failure) if failure.exit == Exit::Unavailable => Ok(()),
+        hinted => hinted,
+    }
 }
 
 /// The queues of the jobs that still have to run.
@@ -179,7 +187,7 @@ fn queues_of_unfinished(
     store: &dyn Store,
     queues: Vec<Option<QueueName>>,
     answers: &[EnqueueResult],
-) -> Result<BTreeSet<QueueName>, Failure> {
+) -> BTreeSet<QueueName> {
     let mut unfinished = BTreeSet::new();
     for (queue, answer) in queues.into_iter().zip(answers) {
         match answer {
@@ -187,16 +195,17 @@ fn queues_of_unfinished(
                 unfinished.insert(queue.unwrap_or_else(QueueName::default_queue));
             }
             EnqueueResult::Existing(id) => {
-                unfinished.extend(queue_of_unfinished(store, id)?);
+                unfinished.extend(queue_of_unfinished(store, id));
             }
         }
     }
-    Ok(unfinished)
+    unfinished
 }
 
-/// The queue of a job that still has to run. It may have been removed since.
-fn queue_of_unfinished(store: &dyn Store, id: &JobId) -> Result<Option<QueueName>, Failure> {
-    Ok(store.summary(id)?.filter(|job| !job.state.is_finished()).map(|job| job.queue))
+/// The queue of a job that still has to run, as far as the store still answers. It may have been removed since.
+fn queue_of_unfinished(store: &dyn Store, id: &JobId) -> Option<QueueName> {
+    let job = store.summary(id).ok().flatten();
+    job.filter(|job| !job.state.is_finished()).map(|job| job.queue)
 }
 
 /// One source of jobs may be given. Flags complete the JSON of an argument.
@@ -315,10 +324,13 @@ fn print_batch(context: &Context, store: &dyn Store, answers: &[EnqueueResult]) 
     context.print_json(&shown)
 }
 
-/// An enqueued job, unless the caller may only enqueue. The job is stored, so that is no failure.
+/// An enqueued job, unless the caller may only enqueue or is cut off from the store. The job is stored, so that is no
+/// failure.
 fn readable(store: &dyn Store, id: &JobId) -> Result<Option<Job>, Failure> {
     match store.find(id) {
-        Err(StoreError::NotAllowed { .. }) => Ok(None),
+        Err(StoreError::NotAllowed { .. } | StoreError::Unreachable(_) | StoreError::Unavailable { .. }) => {
+            Ok(None)
+        }
         found => Ok(Some(found?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?)),
     }
 }
@@ -328,7 +340,7 @@ fn readable(store: &dyn Store, id: &JobId) -> Result<Option<Job>, Failure> {
 #[serde(untagged)]
 enum AnswerJson<'a> {
     Readable(Box<EnqueuedJson<'a>>),
-    /// The caller may only enqueue.
+    /// The caller may only enqueue, or is cut off from the store.
     Unreadable {
         id: &'a JobId,
         existing: bool,
@@ -353,7 +365,7 @@ fn print_ids(context: &Context, answers: &[EnqueueResult]) -> Result<(), Failure
             writeln!(out, "{}", answer.id())?;
             continue;
         }
-        let number = context.store()?.summary(answer.id())?.map(|job| job.number);
+        let number = context.store()?.summary(answer.id()).ok().flatten().map(|job| job.number);
         let handle = JobHandle { id: answer.id().clone(), number }.short();
         match answer {
             EnqueueResult::Created(_) => writeln!(out, "Job {handle} enqueued")?,

@@ -263,7 +263,7 @@ fn store_lines<R: BufRead>(
         out.flush()?;
     }
     if let (true, Some(id)) = (queues.is_empty(), last_existing) {
-        queues.extend(queue_of_unfinished(enqueuer.store(), &id)?);
+        queues.extend(queue_of_unfinished(enqueuer.store(), &id));
     }
     Ok(queues)
 }
