@@ -2,7 +2,8 @@
 //!
 //! Slots write them as they do everywhere. The shipper, a thread with its own connection, copies them into the store, every
 //! second, and more often while a reader follows. When an attempt is settled it copies the rest and deletes the file. The
-//! file of a worker that died is shipped by the next worker of its home.
+//! file of a worker that died is shipped by the next worker of its home. That one cannot know whether the worker of an
+//! attempt that has just ended is alive, so both may ship the file, and the first deletes it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,8 @@ struct SpooledAttempt {
     is_followed: bool,
     /// It has ended, and its outcome is recorded or does not count.
     is_over: bool,
+    /// Its output is stored with its outcome, so that parts in the store are superfluous.
+    is_stored: bool,
 }
 
 impl Spool {
@@ -59,7 +62,7 @@ impl Spool {
     }
 
     pub(crate) fn begin(&self, lease: &LeaseRef, number: u64) {
-        let attempt = SpooledAttempt { number, is_followed: false, is_over: false };
+        let attempt = SpooledAttempt { number, is_followed: false, is_over: false, is_stored: false };
         self.lock().attempts.insert(lease.clone(), attempt);
     }
 
@@ -86,7 +89,10 @@ impl Spool {
     fn end(&self, lease: &LeaseRef, may_have_file: bool) {
         let mut state = self.lock();
         match state.attempts.get_mut(lease) {
-            Some(attempt) if may_have_file || attempt.is_followed => attempt.is_over = true,
+            Some(attempt) if may_have_file || attempt.is_followed => {
+                attempt.is_over = true;
+                attempt.is_stored = !may_have_file;
+            }
             Some(_) => {
                 state.attempts.remove(lease);
                 return;
@@ -182,7 +188,7 @@ impl Shipper<'_> {
             }
             return Ok(());
         };
-        if attempt.is_over && !path.exists() {
+        if attempt.is_stored && !path.exists() {
             let shipped = self.store()?.delete_output_parts(&shipped_attempt);
             if shipped.is_ok() {
                 self.spool.forget(lease);

@@ -1,6 +1,7 @@
 //! The output of attempts on another machine, which the store keeps.
 
 use std::fs;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -103,6 +104,26 @@ fn the_next_worker_of_a_home_ships_the_output_of_a_dead_one() {
     home.wait_for("a", "completed");
     wait_until("the file is gone", || spooled(&far) == 0);
     near.run("logs a --attempt 1").ok().shows("\n20000\n");
+}
+
+/// A worker that starts cannot know whether the worker of an attempt that has just ended will ship its output.
+#[test]
+fn output_that_a_second_worker_of_the_home_has_shipped_is_kept() {
+    let home = Home::new();
+    let (far, near) = (Machine::new(&home, "far"), Machine::new(&home, "near"));
+    home.enqueue("a", "seq 20000");
+    far.net("cut-output");
+    let _first = far.pool("");
+    home.wait_for("a", "completed");
+    assert_eq!(spooled(&far), 1, "it could not ship the file");
+    let healthy = far.path().join("healthy");
+    fs::create_dir(&healthy).expect("a folder");
+    let second = far.call("worker run").env("QUEUECTL_SIMULATE_NETWORK", &healthy).interruptible();
+    let _second = Pool::up(&home, second.into_command());
+    wait_until("the second worker has shipped the file", || spooled(&far) == 0);
+    // This sleep is the time in which the first worker tries again, and finds no file.
+    std::thread::sleep(Duration::from_millis(2_500));
+    near.run("logs a").ok().shows("\n20000\n");
 }
 
 #[test]
