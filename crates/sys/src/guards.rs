@@ -29,6 +29,10 @@ pub enum Guard {
     Containment,
     /// A worker that is cut off from a store of several machines ends its commands before its leases can be taken over.
     SelfFencing,
+    /// A worker that says on a server that it sleeps looks for jobs once more.
+    SecondLook,
+    /// A job that becomes ready on a server lowers the floor of its queue.
+    FloorGuard,
 }
 
 /// Whether a test has switched this guard off.
@@ -71,6 +75,8 @@ mod without {
             "portions" => Guard::Portions,
             "containment" => Guard::Containment,
             "self_fencing" => Guard::SelfFencing,
+            "second_look" => Guard::SecondLook,
+            "floor_guard" => Guard::FloorGuard,
             unknown => panic!("QUEUECTL_WITHOUT: unknown guard `{unknown}`"),
         }
     }

@@ -15,4 +15,4 @@ mod disk;
 mod file_size;
 
 #[cfg(debug_assertions)] // Release builds have no guards that can be disabled.
-mod controls;
+pub(super) mod controls;

@@ -25,6 +25,8 @@ const SERVER_ACCOUNT: &str = "postgres";
 pub(crate) struct Cluster {
     folder: TempDir,
     pub(crate) port: u16,
+    /// The words with which its programs enter a network namespace.
+    launcher: Vec<OsString>,
 }
 
 impl Drop for Cluster {
@@ -68,29 +70,45 @@ impl Cluster {
     /// A running standby of this server.
     pub(crate) fn standby(&self) -> Self {
         let standby = Self::prepare();
-        let (host, port) = (self.path().display().to_string(), self.port.to_string());
-        let data = standby.data();
-        standby.program(
+        standby.copy_from(self);
+        standby
+    }
+
+    /// Makes a standby of another server out of this one, which has ended.
+    pub(crate) fn follow(&self, primary: &Self) {
+        fs::remove_dir_all(self.data()).expect("it has data");
+        self.copy_from(primary);
+    }
+
+    /// Copies the data of a server, and starts as its standby.
+    fn copy_from(&self, primary: &Self) {
+        let (host, port) = (primary.path().display().to_string(), primary.port.to_string());
+        let data = self.data();
+        self.program(
             "pg_basebackup",
             &["-h", &host, "-p", &port, "-U", "postgres", "-D", &data, "-R", "-c", "fast", "--no-sync"],
         );
-        standby.append(
+        self.append(
             "postgresql.conf",
-            &format!("port = {}\nunix_socket_directories = '{}'\n", standby.port, standby.path().display()),
+            &format!("port = {}\nunix_socket_directories = '{}'\n", self.port, self.path().display()),
         );
-        standby.launch();
-        standby
+        self.launch();
     }
 
     /// A folder for a server.
     pub(crate) fn prepare() -> Self {
+        Self::prepare_in(Vec::new())
+    }
+
+    /// The same for a server that runs behind these words.
+    pub(crate) fn prepare_in(launcher: Vec<OsString>) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         if let Some((user, group)) = server_account() {
             chown(folder.path(), Some(user), Some(group)).expect("the folder is given away");
         }
         let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = free.local_addr().expect("it is bound").port();
-        Self { folder, port }
+        Self { folder, port, launcher }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -181,9 +199,21 @@ impl Cluster {
 
     /// A program of PostgreSQL, as the account that the server runs as.
     pub(crate) fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(programs().join(name));
+        let mut command = match self.launcher.split_first() {
+            None => Command::new(programs().join(name)),
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest);
+                if let Some((user, group)) = server_account() {
+                    command.args([format!("--setuid={user}"), format!("--setgid={group}")]);
+                }
+                command.arg(programs().join(name));
+                command
+            }
+        };
         command.env_remove("PGPASSWORD").env("LC_ALL", "C").current_dir(self.path());
-        if let Some((user, group)) = server_account() {
+        // Only root can enter a namespace.
+        if let Some((user, group)) = server_account().filter(|_| self.launcher.is_empty()) {
             command.uid(user).gid(group);
         }
         command

@@ -14,7 +14,7 @@ use crate::cli::harness::working_home::wait_until;
 use crate::store::fixture::new_worker;
 
 /// PgBouncer in front of a cluster. Each transaction gets another session than the one before.
-struct Pooler {
+pub(crate) struct Pooler {
     port: u16,
     child: Child,
 }
@@ -26,7 +26,7 @@ impl Drop for Pooler {
 }
 
 impl Pooler {
-    fn start(cluster: &Cluster, settings: &str) -> Self {
+    pub(crate) fn start(cluster: &Cluster, settings: &str) -> Self {
         let folder = cluster.path().display();
         let free = net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = free.local_addr().expect("it is bound").port();
@@ -76,16 +76,16 @@ impl Pooler {
     }
 
     /// It gets no chance to say good-bye.
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    fn restart(&mut self, cluster: &Cluster) {
+    pub(crate) fn restart(&mut self, cluster: &Cluster) {
         self.child = Self::launch(cluster, self.port);
     }
 
-    fn url(&self, parameters: &str) -> String {
+    pub(crate) fn url(&self, parameters: &str) -> String {
         format!("postgres://keeper@127.0.0.1:{}/jobs?{parameters}", self.port)
     }
 }

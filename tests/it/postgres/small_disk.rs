@@ -20,16 +20,16 @@ const REFUSE: &str = "create function queuectl.refuse() returns trigger language
 
 /// A server with a part of its files on a small disk that only its own processes see. If mounting is not permitted, the
 /// server answers as if the disk were full, with a warning on standard error.
-pub(super) struct SmallDisk {
+pub(crate) struct SmallDisk {
     // Ends before the disk is gone.
-    pub(super) cluster: Cluster,
+    pub(crate) cluster: Cluster,
     holder: Option<Child>,
 }
 
 impl SmallDisk {
     /// With the database `jobs` on the disk.
-    pub(super) fn with_database() -> Self {
-        let disk = Self::mount("24m", "fsync = off");
+    pub(crate) fn with_database() -> Self {
+        let disk = Self::mount("24m", "fsync = off\nmax_connections = 80");
         if disk.holder.is_some() {
             let space = disk.folder_of_server("space");
             disk.cluster.crash();
@@ -42,7 +42,7 @@ impl SmallDisk {
     }
 
     /// With the write-ahead log on the disk.
-    pub(super) fn with_log() -> Self {
+    pub(crate) fn with_log() -> Self {
         let disk = Self::mount("56m", "fsync = off\nmin_wal_size = 32MB\nmax_wal_size = 32MB");
         if disk.holder.is_some() {
             let log = disk.cluster.path().join("data/pg_wal");
@@ -116,13 +116,18 @@ impl SmallDisk {
         start.status().expect("nsenter starts").success()
     }
 
+    /// Whether it is a disk of its own.
+    pub(crate) fn is_real(&self) -> bool {
+        self.holder.is_some()
+    }
+
     /// Starts the server unless it has survived.
-    pub(super) fn wait_until_up(&self) {
+    pub(crate) fn wait_until_up(&self) {
         let is_up = || self.cluster.try_sql("postgres", "jobs", "select 1").status.success();
         eventually("the server answers", || (is_up() || (self.try_launch() && is_up())).then_some(()));
     }
 
-    pub(super) fn fill(&self) {
+    pub(crate) fn fill(&self) {
         match self.inside() {
             Some(inside) => {
                 assert!(fs::write(inside.join("ballast"), vec![0; BALLAST]).is_err(), "it is full");
@@ -131,7 +136,7 @@ impl SmallDisk {
         }
     }
 
-    pub(super) fn empty(&self) {
+    pub(crate) fn empty(&self) {
         match self.inside() {
             Some(inside) => fs::remove_file(inside.join("ballast")).expect("it was there"),
             None => drop(self.cluster.sql("jobs", "drop function queuectl.refuse() cascade")),

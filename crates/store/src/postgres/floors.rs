@@ -4,6 +4,7 @@
 //! could not remove yet, because some old transaction might still see them. One worker raises the floors for all, alone in
 //! the gate, so that no transaction is under way that inserts a row before the new floor and has seen the old one.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use tokio_postgres::types::Type;
@@ -11,6 +12,8 @@ use tokio_postgres::types::Type;
 use super::session::error::Failure;
 use super::session::flight::Request;
 use super::session::{CLOCK, Session};
+use sys::guards;
+use sys::guards::Guard;
 
 /// How long to wait for the gate: the floors can be raised later.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -32,6 +35,15 @@ const RAISE: &str = "insert into floors (queue_id, rank, due_at, seq)
        order by r.rank, r.due_at, r.seq limit 1) h on true
      where f.queue_id is null or h.seq is null or (h.rank, h.due_at, h.seq) <> (f.rank, f.due_at, f.seq)
      on conflict (queue_id) do update set rank = excluded.rank, due_at = excluded.due_at, seq = excluded.seq";
+
+/// A statement that makes jobs ready and lowers the floors of their queues, unless a test has switched that off.
+pub(super) fn lowering(sql: &str) -> Cow<'_, str> {
+    if guards::is_off(Guard::FloorGuard) {
+        Cow::Owned(sql.replace("where f.queue_id = l.queue_id and", "where false and"))
+    } else {
+        Cow::Borrowed(sql)
+    }
+}
 
 /// Raises the floors, unless another worker has done it within `every`. `clock` is the time of a test.
 pub(super) fn raise(session: &Session, clock: Option<i64>, every: Duration) -> Result<(), Failure> {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::postgres::floors::lowering;
 use crate::rows::jobs;
 use crate::rows::jobs::{history, ready};
 use crate::rows::tables::{counters, minutes, workers};
@@ -73,7 +74,7 @@ fn set_form(sql: &str, letters: &str, effect: Effect) -> SetForm {
     };
     let source = rows_of(&kinds);
     let body = if sql == ready::INSERT.postgres {
-        INSERT_READY.replace("ROWS", &source)
+        lowering(INSERT_READY).replace("ROWS", &source)
     } else if sql.starts_with("update ") {
         update_all(sql, &source)
     } else {

@@ -78,7 +78,7 @@ impl PostgresStore {
         let limit = i64::try_from(PROMOTED_PER_TRANSACTION).unwrap_or(i64::MAX);
         let params: Vec<(&(dyn tokio_postgres::types::ToSql + Sync), Type)> =
             vec![(&now, Type::INT8), (&limit, Type::INT8)];
-        session.fly(None, &[Request { sql: PROMOTE, params }], None)?;
+        session.fly(None, &[Request { sql: &floors::lowering(PROMOTE), params }], None)?;
         transaction.commit()
     }
 

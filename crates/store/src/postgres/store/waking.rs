@@ -9,6 +9,8 @@ use crate::postgres::wake::{Hearing, Listener, ReadyJobs, Silence, Way, name_sle
 use crate::{Exchange, ExchangeResult, NewWorker, Notice, Result, Store, Wake};
 use domain::values::name::WorkerId;
 use sys::bell;
+use sys::guards;
+use sys::guards::Guard;
 
 impl PostgresStore {
     /// A worker for certain jobs polls: it lives as long as they do, and others are named for them.
@@ -145,7 +147,7 @@ impl PostgresStore {
             return Ok(first);
         }
         // Settlements of the first turn must not get lost: a failure is left to the next turn.
-        if !self.mark(&hearing) {
+        if !self.mark(&hearing) || guards::is_off(Guard::SecondLook) {
             return Ok(first);
         }
         match self.one_turn(&second_look(exchange)) {
