@@ -24,7 +24,7 @@ const LIMITS: TrialLimits = TrialLimits {
 /// How many trials of a long run are under way at once. They mostly wait.
 const LANES: usize = 3;
 /// How long the faults of a trial last in a long run, and in a test run.
-const LONG_STRIKE_TIME: Duration = Duration::from_secs(20);
+const LONG_STRIKE_TIME: Duration = Duration::from_secs(30);
 const SHORT_STRIKE_TIME: Duration = Duration::from_secs(5);
 /// How many jobs a short trial begins with, and how many requests each client sends.
 const SHORT_JOBS: usize = 10;
