@@ -18,7 +18,7 @@ use crate::rows::verbs::{environment_gc, prune};
 use crate::rows::views::{recent_problems, starvation};
 use crate::rows::{recount, transfer};
 use crate::transfer::{ImportError, ImportRules, ImportSummary, Line};
-use crate::{Contradiction, DerivedData, Hook, JobFilter, JobRef, Pause, Result, Store, StoreError};
+use crate::{Contradiction, DerivedData, Hook, HotVerb, JobFilter, JobRef, Pause, Result, Store, StoreError};
 use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
@@ -60,7 +60,7 @@ impl dyn Store + '_ {
     /// One step of a retention pass: examines the next rows and deletes the expired ones.
     pub fn prune(&self, step: &PruneStep) -> Result<PruneResult> {
         let work = |tx: &mut Tx<'_>| prune::prune(tx, step);
-        if step.dry_run { self.dry_run(work) } else { self.transact("prune", work) }
+        if step.dry_run { self.dry_run(work) } else { self.transact_hot(HotVerb::Prune(step), work) }
     }
 
     /// Deletes the selected jobs that are finished, still in the state in which they were selected, and no longer

@@ -15,6 +15,8 @@
 //! - A turn adds to rows of `minutes` in the shard of its worker. It has locked the row of the worker.
 //! - An enqueue that runs row by row locks the jobs that new ones depend on, and batches. A turn asks for dependents of a
 //!   job after it has locked the job.
+//! - Retention deletes jobs that are finished, whose rows it has locked. Only verbs that run alone change such a job, and an
+//!   enqueue that makes others depend on it locks it too.
 //! - Every other row that a verb reads here is only changed by verbs that run alone.
 
 pub(super) mod answers;
@@ -23,6 +25,7 @@ pub(super) mod exchange;
 pub(super) mod extend;
 mod minutes;
 pub(super) mod promote;
+pub(super) mod prune;
 mod set_form;
 mod writes;
 

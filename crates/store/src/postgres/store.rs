@@ -392,6 +392,7 @@ impl Store for PostgresStore {
                 self.wake_worker(effects.as_ref().is_some_and(|effects| effects.wakes_workers));
                 Ok(effects)
             }
+            HotVerb::Prune(step) => self.prune_together(step, work),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::rows::tables::moving;
 use crate::rows::tx::{Effects, Tx};
-use crate::{Result, Store, StoreError};
+use crate::{PruneStep, Result, Store, StoreError};
 use domain::job::NewJob;
 use domain::values::name::WorkerId;
 
@@ -26,6 +26,8 @@ pub enum Verdict {
 pub enum HotVerb<'a> {
     Enqueue(&'a [NewJob]),
     Extend(&'a WorkerId),
+    /// A fleet deletes as many jobs as it runs.
+    Prune(&'a PruneStep),
 }
 
 impl HotVerb<'_> {
@@ -34,6 +36,7 @@ impl HotVerb<'_> {
         match self {
             Self::Enqueue(_) => "enqueue",
             Self::Extend(_) => "extend",
+            Self::Prune(_) => "prune",
         }
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
-use store::EnqueueResult;
+use store::{Cursor, EnqueueError, EnqueueRefusal, EnqueueResult, Prunable, PruneStep};
 
 use crate::store::fixture::new_job::job;
 use crate::store::fixture::schema::Schema;
@@ -64,6 +64,50 @@ fn a_dependent_that_is_enqueued_while_its_parents_finish_runs() {
     observer.recount();
     let unfinished = schema.session().run("select id from jobs where state <> 'completed'");
     assert_eq!(unfinished, [""; 0]);
+}
+
+/// Two threads delete finished jobs while others make new jobs depend on them, and take their unique keys.
+#[test]
+fn retention_meets_jobs_that_get_dependents_and_lose_their_keys() {
+    const PARENTS: usize = 120;
+    let (schema, clock, observer) = queue();
+    let key = |at: usize| format!("k{at}");
+    observer.enqueue_all((0..PARENTS).map(|at| job(&format!("p{at}")).unique_key(&key(at)).tags(&["t"])));
+    work_off(&observer, "w", &AtomicUsize::new(PARENTS));
+    observer.pass_secs(1);
+    let (what, before) = (Prunable::Jobs(StateName::Completed), observer.now());
+    in_threads(&schema, &clock, |fixture, number| {
+        if number < 2 {
+            let mut after = Some(Cursor::default());
+            while let Some(from) = after {
+                let step = PruneStep { what, before, after: from, limit: 7, dry_run: false };
+                after = fixture.store.prune(&step).expect("a step of retention").next;
+            }
+            return;
+        }
+        for at in (0..PARENTS).rev() {
+            let child = job(&format!("c{number}-{at}")).after(&[&*format!("p{at}")]);
+            match fixture.try_enqueue([child]) {
+                Ok(_) => {}
+                Err(EnqueueError::Refused(refused)) => {
+                    assert!(matches!(refused.reason, EnqueueRefusal::UnknownDependency(_)), "{refused:?}");
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+            fixture.enqueue_all([job(&format!("n{number}-{at}")).unique_key(&key(at))]);
+        }
+    });
+    observer.recount();
+    let session = schema.session();
+    let rows_of_missing = |table: &str, column: &str| {
+        session.run(&format!(
+            "select 1 from {table} t where not exists (select 1 from jobs j where j.seq = t.{column})"
+        ))
+    };
+    assert_eq!(rows_of_missing("dependencies", "parent_seq"), [""; 0], "no link leads to a deleted job");
+    assert_eq!(rows_of_missing("attempts", "seq"), [""; 0], "no attempt of a deleted job is left");
+    assert_eq!(rows_of_missing("unique_keys", "seq"), [""; 0], "no key is held by a deleted job");
+    assert_eq!(session.run("select count(*) from unique_keys"), [PARENTS.to_string()]);
 }
 
 #[test]

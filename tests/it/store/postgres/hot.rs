@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use domain::values::name::WorkerId;
-use store::{Claim, LeaseStatus, Settlement};
+use store::{Claim, Cursor, LeaseStatus, Prunable, PruneStep, Settlement};
 
 use crate::engine::harness::wait_until;
 use crate::store::fixture::new_job::job;
@@ -140,6 +141,9 @@ pub(super) fn run_hot_verbs(fixture: &Fixture, worker: &WorkerId) {
         let settlements = [settle(failed, FAILURE), settle(succeeded, Outcome::Success)].concat();
         assert_eq!(fixture.exchange(worker, &settlements, 0).settled.len(), 20);
         fixture.pass_secs(1);
+        let (what, before) = (Prunable::Jobs(StateName::Completed), fixture.now());
+        let step = PruneStep { what, before, after: Cursor::default(), limit: 10, dry_run: false };
+        assert_eq!(fixture.store.prune(&step).expect("a step of retention").count, 10);
     }
 }
 

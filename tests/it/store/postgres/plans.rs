@@ -56,9 +56,15 @@ fn hot_statements_find_the_rows_of_large_tables_by_an_index() {
     let left = "select 1 from pg_stat_activity where usename = 'keeper'";
     wait_until("the session has ended", || cluster.sql("postgres", left).is_empty());
     let plans = plans(&fs::read_to_string(cluster.path().join("log")).expect("the log"));
-    for part in
-        ["found f on true", "insert into jobs ", "update jobs", "delete from ready", "insert into attempts"]
-    {
+    for part in [
+        "found f on true",
+        "insert into jobs ",
+        "update jobs",
+        "delete from ready",
+        "insert into attempts",
+        "delete from jobs",
+        "delete from workers",
+    ] {
         assert!(plans.iter().any(|plan| text(plan).contains(part)), "no plan of a statement with {part:?}");
     }
     for plan in &plans {

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use crate::postgres::floors::lowering;
 use crate::rows::jobs;
-use crate::rows::jobs::{history, ready};
+use crate::rows::jobs::{history, ready, unique_keys};
 use crate::rows::tables::{counters, minutes, workers};
-use crate::rows::verbs::enqueue;
+use crate::rows::verbs::{enqueue, remove};
 
 /// The type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ enum Effect {
 
 /// The statements with a set-based form, and the kinds of their parameters: `i`nteger, `t`ext or `b`lob. A new table that
 /// turns write to needs its statement here.
-const STATEMENTS: [(&str, &str, Effect); 10] = [
+const STATEMENTS: [(&str, &str, Effect); 18] = [
     (jobs::UPDATE, "iittiiiiitiiiiitiiti", Effect::One),
     (history::INSERT, "iiiiiitiitiii", Effect::Any),
     (history::INSERT_OUTPUT, "iib", Effect::Any),
@@ -48,6 +48,14 @@ const STATEMENTS: [(&str, &str, Effect); 10] = [
     // An id that is taken fails the flight.
     (enqueue::INSERT, "itiiiiiiittiitttti", Effect::New),
     (enqueue::INSERT_TAG, "ti", Effect::Any),
+    (unique_keys::DELETE, "ti", Effect::Any),
+    (remove::DELETE_TAG, "ti", Effect::Any),
+    (remove::DELETE_WORKERS, "i", Effect::Any),
+    (remove::DELETE_OUTPUTS, "i", Effect::Any),
+    (remove::DELETE_OUTPUT_PARTS, "i", Effect::Any),
+    (remove::DELETE_ATTEMPTS, "i", Effect::Any),
+    (remove::DELETE_EVENTS, "i", Effect::Any),
+    (remove::DELETE_JOB, "i", Effect::One),
 ];
 
 static FORMS: LazyLock<HashMap<&'static str, SetForm>> = LazyLock::new(|| {
@@ -75,6 +83,11 @@ fn set_form(sql: &str, letters: &str, effect: Effect) -> SetForm {
     let source = rows_of(&kinds);
     let body = if sql == ready::INSERT.postgres {
         lowering(INSERT_READY).replace("ROWS", &source)
+    } else if sql == remove::DELETE_WORKERS {
+        // A query that depends on a row would run for each worker.
+        sql.replace("seq in (select worker_seq from attempts where seq = ?1)", DELETED_WORKERS)
+    } else if sql.starts_with("delete ") {
+        delete_all(sql, &source)
     } else if sql.starts_with("update ") {
         update_all(sql, &source)
     } else {
@@ -116,6 +129,14 @@ fn update_all(sql: &str, source: &str) -> String {
     let (changes, condition) = (changes.replace('?', "u.p"), condition.replace('?', "u.p"));
     format!("{changes} from {source} where {condition}")
 }
+
+fn delete_all(sql: &str, source: &str) -> String {
+    let (table, condition) = sql.split_once("where ").expect("a delete has a condition");
+    format!("{table} using {source} where {}", condition.replace('?', "u.p"))
+}
+
+const DELETED_WORKERS: &str =
+    "seq = any(array(select distinct a.worker_seq from attempts a where a.seq = any($1::bigint[])))";
 
 fn insert_all(sql: &str, source: &str) -> String {
     let (table, values) = sql.split_once("values (").expect("an insert has values");
@@ -166,6 +187,13 @@ mod tests {
             "update t set a = u.p2  from unnest($1::bigint[], $2::bytea[]) as u(p1, p2) \
              where seq = u.p1"
         );
+        let delete = set_form("delete from t where a = ?1 and b = ?2", "ti", Effect::Any);
+        assert_eq!(
+            delete.sql,
+            "delete from t  using unnest($1::text[], $2::bigint[]) as u(p1, p2) where a = u.p1 and b = u.p2"
+        );
+        let workers = set_form(remove::DELETE_WORKERS, "i", Effect::Any);
+        assert!(workers.sql.contains("= any($1::bigint[])") && !workers.sql.contains('?'), "{}", workers.sql);
         let new = set_form("insert into t (a) values (?1) on conflict do nothing", "i", Effect::New);
         assert_eq!(new.sql, "insert into t (a)  select u.p1 from unnest($1::bigint[]) as u(p1)");
         assert!(checked(&update.sql).ends_with("cardinality($1) as int) from changed"));

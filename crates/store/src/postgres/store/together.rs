@@ -8,7 +8,7 @@ use super::{Opened, PostgresStore, Transaction};
 use crate::postgres::floors;
 use crate::postgres::lane::exchange::{Boarding, Found};
 use crate::postgres::lane::promote::PROMOTE;
-use crate::postgres::lane::{Lane, enqueue, exchange, extend};
+use crate::postgres::lane::{Lane, enqueue, exchange, extend, prune};
 use crate::postgres::link::Link;
 use crate::postgres::session::error::Failure;
 use crate::postgres::session::flight::{Flown, Request};
@@ -16,7 +16,7 @@ use crate::postgres::session::{Health, Passage, ServerTime, Session};
 use crate::rows::jobs::ready::PROMOTED_PER_TRANSACTION;
 use crate::rows::transaction::{Verdict, WriteWork};
 use crate::rows::tx::{Effects, Tx};
-use crate::{Exchange, ExchangeResult, Result, Store};
+use crate::{Exchange, ExchangeResult, PruneStep, Result, Store};
 use domain::job::NewJob;
 use domain::values::name::WorkerId;
 use sys::failpoint;
@@ -146,6 +146,26 @@ impl PostgresStore {
         let mut tx = self.tx(&lane, last_environment, time);
         tx.shard = shard;
         work_together("extend", tx, &lane, work, transaction)
+    }
+
+    pub(super) fn prune_together(
+        &self,
+        step: &PruneStep,
+        work: &mut WriteWork<'_>,
+    ) -> Result<Option<Effects>> {
+        let Some(questions) = prune::Questions::of(step) else {
+            return Ok(None);
+        };
+        let mut opened = self.lock();
+        let Opened { link, last_environment, .. } = &mut *opened;
+        let test_now = self.clock.as_ref().map(|clock| clock.wall_millis());
+        let (session, (time, found)) = Self::enter(link, |session| questions.ask(session, test_now))?;
+        let transaction = Transaction(session);
+        let mut lane = Lane::new(session);
+        prune::board(&mut lane, found);
+        let mut tx = self.tx(&lane, last_environment, time);
+        tx.shard = enqueue::shard();
+        work_together("prune", tx, &lane, work, transaction)
     }
 }
 

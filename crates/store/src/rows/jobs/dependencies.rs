@@ -87,18 +87,23 @@ pub(crate) fn stop_waiting(tx: &mut Tx<'_>, child_seq: JobSeq) -> Result<()> {
     Ok(())
 }
 
+/// By the primary key of `dependencies`.
+pub(crate) const HAS_DEPENDENTS: &str = "select 1 from dependencies where parent_seq = ?1 limit 1";
+
 /// Deletes the links of a job to its dependents, then those to its dependencies. `false` if there are more than one
 /// transaction should delete: the rest is left to a later one.
 pub(crate) fn delete_links(tx: &mut Tx<'_>, seq: JobSeq) -> Result<bool> {
     let limit = if guards::is_off(Guard::Portions) { usize::MAX } else { LINKS_PER_TRANSACTION };
-    let deleted = tx.execute(
-        "delete from dependencies
-         where parent_seq = :seq and child_seq in (select child_seq from dependencies
-                                                   where parent_seq = :seq order by child_seq limit :limit)",
-        named! { seq, limit },
-    )?;
-    if deleted == limit {
-        return Ok(false);
+    if tx.exists(HAS_DEPENDENTS, params![seq])? {
+        let deleted = tx.execute(
+            "delete from dependencies
+             where parent_seq = :seq and child_seq in (select child_seq from dependencies
+                                                       where parent_seq = :seq order by child_seq limit :limit)",
+            named! { seq, limit },
+        )?;
+        if deleted == limit {
+            return Ok(false);
+        }
     }
     let parents = existing_parents(tx, seq)?;
     tx.spend(parents.len());
@@ -119,11 +124,12 @@ pub(crate) fn is_linked(tx: &Tx<'_>, parent_seq: JobSeq, child_seq: JobSeq) -> R
     )
 }
 
+/// The ids that a job depends on, as JSON.
+pub(crate) const PARENTS: &str = "select depends_on from jobs where seq = ?1";
+
 /// The ids that a job depends on.
 pub(crate) fn parents(tx: &Tx<'_>, seq: JobSeq) -> Result<Vec<JobId>> {
-    let names = tx.one("select depends_on from jobs where seq = :seq", named! { seq }, |row| {
-        strings(row.get("depends_on")?)
-    })?;
+    let names = tx.one(PARENTS, params![seq], |row| strings(row.get(0)?))?;
     names.iter().map(|id| id.parse().map_err(|error| row::malformed("depends_on", error))).collect()
 }
 

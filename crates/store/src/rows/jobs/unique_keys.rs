@@ -32,20 +32,21 @@ pub(crate) fn take(tx: &Tx<'_>, key: &str, seq: JobSeq, unique_for: UniqueFor) -
     if taken == 1 { Ok(()) } else { Err(tx.conflict()) }
 }
 
+/// By the primary keys of both.
+pub(crate) const IS_HELD: &str = "select 1 from jobs j cross join unique_keys k
+     where j.seq = ?1 and k.key = j.unique_key and k.seq = j.seq and (k.held_until is null or k.held_until > ?2)";
+
 /// Whether a job holds a key now.
 pub(crate) fn is_held(tx: &Tx<'_>, seq: JobSeq) -> Result<bool> {
-    // By the primary keys of both.
-    tx.exists(
-        "select 1 from jobs j cross join unique_keys k
-         where j.seq = :seq and k.key = j.unique_key and k.seq = j.seq and (k.held_until is null or k.held_until > :now)",
-        named! { seq, now: tx.now },
-    )
+    tx.exists(IS_HELD, params![seq, tx.now])
 }
+
+pub(crate) const DELETE: &str = "delete from unique_keys where key = ?1 and seq = ?2";
 
 /// Deletes the key of a job, if the job holds it.
 pub(crate) fn delete(tx: &Tx<'_>, job: &JobRow) -> Result<()> {
     if let Some(key) = &job.unique_key {
-        tx.execute("delete from unique_keys where key = :key and seq = :seq", named! { key, seq: job.seq })?;
+        tx.execute(DELETE, params![key, job.seq])?;
     }
     Ok(())
 }

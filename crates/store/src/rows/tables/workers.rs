@@ -10,7 +10,7 @@ use crate::rows::jobs::row::{strings, to_json};
 use crate::rows::keys::WorkerSeq;
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
-use crate::rows::{Row, Sql, named, params};
+use crate::rows::{Row, Sql, named, params, wording};
 use crate::{Beat, NewWorker, Result, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
 use domain::values::name::{QueueName, WorkerId};
 use sys::host::{FileId, HostKey, Origin};
@@ -212,18 +212,21 @@ pub(crate) fn any_live(sql: &dyn Sql) -> Result<bool> {
 
 /// The workers that have not stopped: all of them, or those of one machine.
 pub(crate) fn list(tx: &Tx<'_>, machine_id: Option<&str>) -> Result<Vec<Worker>> {
-    // By index workers_live. The running jobs are found by index jobs_by_state, once for all workers.
-    tx.all(
+    // By index workers_live. On SQLite the running jobs are found by index jobs_by_state, once for all workers. On PostgreSQL
+    // a fleet may run so many that each worker, which looks at the others on its machine, must not read them all: there
+    // they are found by index jobs_running.
+    let sql = wording!(
         "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0) as held, state,
                 started_at, last_heartbeat, folder, held.until as lease_until, coalesce(slots, concurrency) as slots,
                 machine_id, home_id, pid_namespace, lock_device, lock_inode, beat, health
-         from workers left join (select worker_seq, count(*) as count, min(lease_until) as until
-                                 from jobs where state = 'processing' group by worker_seq) held
-              on held.worker_seq = workers.seq
-         where state <> 'stopped' and (machine_id = :machine_id or cast(:machine_id as text) is null) order by seq",
-        named! { machine_id },
-        |row| read(tx, row),
-    )
+         from workers left join ",
+        ("(select worker_seq, count(*) as count, min(lease_until) as until
+           from jobs where state = 'processing' group by worker_seq) held on held.worker_seq = workers.seq"
+            | "lateral (select count(*) as count, min(lease_until) as until from jobs
+                        where state = 'processing' and worker_seq = workers.seq) held on true"),
+        " where state <> 'stopped' and (machine_id = :machine_id or cast(:machine_id as text) is null) order by seq"
+    );
+    tx.all(sql.of(tx), named! { machine_id }, |row| read(tx, row))
 }
 
 fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker> {

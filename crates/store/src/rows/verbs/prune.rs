@@ -13,7 +13,7 @@ use crate::rows::jobs::{dependencies, output_parts, unique_keys};
 use crate::rows::keys::JobSeq;
 use crate::rows::tables::minutes;
 use crate::rows::tx::Tx;
-use crate::rows::{named, read};
+use crate::rows::{named, params, read};
 use crate::{Cursor, JobRef, Prunable, PruneResult, PruneStep, Result};
 use domain::job::life::StateName;
 use domain::metrics::resolution::folds;
@@ -120,18 +120,17 @@ fn is_needed(tx: &Tx<'_>, seq: JobSeq) -> Result<bool> {
     Ok(dependencies::is_waited_for(tx, seq)? || unique_keys::is_held(tx, seq)?)
 }
 
+/// By index jobs_by_state.
+pub(crate) const FINISHED: &str =
+    "select seq, created_at, finished_at, attempts, options from jobs where state = ?1 and seq > ?2
+     order by seq limit ?3";
+
 /// The next jobs in this state.
 fn finished_jobs(tx: &Tx<'_>, state: StateName, prune: &PruneStep) -> Result<Vec<FinishedJob>> {
-    // By index jobs_by_state.
-    tx.all(
-        "select seq, created_at, finished_at, attempts, options from jobs where state = :state and seq > :after
-         order by seq limit :limit",
-        named! { state, after: prune.after.0, limit: prune.limit },
-        |row| {
-            let is_reported = state == StateName::Dead && row::is_reported(row)?;
-            Ok(read!(row, FinishedJob { seq, created_at, finished_at, is_reported: is_reported }))
-        },
-    )
+    tx.all(FINISHED, params![state, prune.after.0, prune.limit], |row| {
+        let is_reported = state == StateName::Dead && row::is_reported(row)?;
+        Ok(read!(row, FinishedJob { seq, created_at, finished_at, is_reported: is_reported }))
+    })
 }
 
 /// Deletes a job and returns its number and attempts. `None` if it has more links than one transaction should delete.

@@ -6,7 +6,7 @@ use crate::rows::jobs::{dependencies, ready, unique_keys};
 use crate::rows::keys::JobSeq;
 use crate::rows::tables::events;
 use crate::rows::tx::Tx;
-use crate::rows::{Dialect, named};
+use crate::rows::{Dialect, named, params};
 use crate::{Change, Conflict, Result};
 use domain::job::life::{StateName, WaitIndex};
 
@@ -55,25 +55,30 @@ fn keep_number(tx: &Tx<'_>, seq: JobSeq) -> Result<()> {
     }
 }
 
+/// The tags of a job, as JSON.
+pub(crate) const TAGS: &str = "select tags from jobs where seq = ?1";
+pub(crate) const DELETE_TAG: &str = "delete from job_tags where tag = ?1 and seq = ?2";
+/// Workers that served only this job appear in no other history.
+pub(crate) const DELETE_WORKERS: &str = "delete from workers
+     where seq in (select worker_seq from attempts where seq = ?1) and state = 'stopped'
+           and substr(queues, 1, 1) = '{' and substr(queues, 3, 3) = 'job'";
+pub(crate) const DELETE_OUTPUTS: &str = "delete from outputs where seq = ?1";
+pub(crate) const DELETE_OUTPUT_PARTS: &str = "delete from output_parts where seq = ?1";
+pub(crate) const DELETE_ATTEMPTS: &str = "delete from attempts where seq = ?1";
+pub(crate) const DELETE_EVENTS: &str = "delete from events where seq = ?1";
+pub(crate) const DELETE_JOB: &str = "delete from jobs where seq = ?1";
+
 fn delete_rows(tx: &Tx<'_>, seq: JobSeq) -> Result<()> {
-    let tags: Option<String> =
-        tx.one("select tags from jobs where seq = :seq", named! { seq }, |row| row.get("tags"))?;
+    let tags: Option<String> = tx.one(TAGS, params![seq], |row| row.get(0))?;
     for tag in row::strings(tags.as_deref())? {
-        tx.execute("delete from job_tags where tag = :tag and seq = :seq", named! { tag, seq })?;
+        tx.execute(DELETE_TAG, params![tag, seq])?;
     }
     keep_number(tx, seq)?;
-    for statement in [
-        // Workers that served only this job appear in no other history.
-        "delete from workers
-         where seq in (select worker_seq from attempts where seq = :seq) and state = 'stopped'
-               and substr(queues, 1, 1) = '{' and substr(queues, 3, 3) = 'job'",
-        "delete from outputs where seq = :seq",
-        "delete from output_parts where seq = :seq",
-        "delete from attempts where seq = :seq",
-        "delete from events where seq = :seq",
-        "delete from jobs where seq = :seq",
-    ] {
-        tx.execute(statement, named! { seq })?;
+    // The workers first: they are found by the attempts.
+    for statement in
+        [DELETE_WORKERS, DELETE_OUTPUTS, DELETE_OUTPUT_PARTS, DELETE_ATTEMPTS, DELETE_EVENTS, DELETE_JOB]
+    {
+        tx.execute(statement, params![seq])?;
     }
     Ok(())
 }
