@@ -14,6 +14,7 @@ mod grant;
 mod idle;
 mod lost_tail;
 pub(crate) mod pooler;
+mod retention;
 mod secrecy;
 mod server_faults;
 pub(crate) mod small_disk;

@@ -1,5 +1,8 @@
 //! Deletes history that is older than the settings allow. One worker does it for the whole store, a few rows at a time,
 //! so that no other writer waits for long; when it is done, pruning pauses for an hour.
+//!
+//! In a file each step keeps all other writers waiting, so there are few per tick. On a server others do not wait, and a
+//! fleet runs more jobs than a few steps delete: there the worker gives retention a quarter of its time.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,8 +18,11 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(3_600);
 /// How long the duty is reserved for the worker that prunes.
 const DUTY_LEASE: Duration = Duration::from_secs(600);
-/// How many steps are taken per tick.
+/// How many steps are taken per tick in a file.
 const STEPS_PER_TICK: u32 = 4;
+/// How long steps are taken per tick on a server, and how long until the next tick.
+const TIME_PER_TICK: Duration = Duration::from_millis(50);
+const REST: Duration = Duration::from_millis(150);
 
 #[derive(Debug)]
 pub(crate) struct Pruner {
@@ -38,6 +44,11 @@ impl Pruner {
 
     pub(crate) fn is_idle(&self) -> bool {
         self.round.is_none()
+    }
+
+    /// How long the worker waits at most until it takes further steps.
+    pub(crate) fn rest(&self, store: &dyn Store) -> Option<Duration> {
+        (self.round.is_some() && store.spans_machines()).then_some(REST)
     }
 
     /// Takes a few steps if a round is due or in progress.
@@ -75,12 +86,19 @@ impl Round {
             store.end_duty(Duty::Prune, DUTY_LEASE, own.as_str(), None)?;
             self.renewed = Instant::now();
         }
-        for _ in 0..STEPS_PER_TICK {
-            if !self.walk.step(store)? {
-                return Ok(false);
+        let (began, mut steps) = (Instant::now(), 0);
+        while self.walk.step(store)? {
+            steps += 1;
+            let is_enough = if store.spans_machines() {
+                began.elapsed() >= TIME_PER_TICK
+            } else {
+                steps == STEPS_PER_TICK
+            };
+            if is_enough {
+                return Ok(true);
             }
         }
-        Ok(true)
+        Ok(false)
     }
 }
 

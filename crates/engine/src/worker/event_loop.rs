@@ -165,11 +165,12 @@ impl Worker<'_> {
 
     /// How long until the orders are read again and dead workers are looked for.
     fn tick_interval(&self) -> Duration {
-        match self.store.pace() {
+        let pause = match self.store.pace() {
             Pace::Polling if self.may_tick_slowly() => IDLE_TICK_INTERVAL,
             Pace::Polling => TICK_INTERVAL,
             Pace::Listening => beats::read_interval(&self.settings),
-        }
+        };
+        self.pruner.rest(self.store.as_ref()).map_or(pause, |rest| rest.min(pause))
     }
 
     /// How long until the worker looks for work again although no bell rang.
