@@ -1,12 +1,15 @@
-//! How workers on a server are woken: by notifications on one channel per schema, whose name is that of the schema.
+//! How workers on a server are woken: by notifications on a channel of all workers, whose name is that of the schema, and on
+//! one of each worker.
 //!
-//! | payload | meaning |
-//! |---|---|
-//! | `w:HOPS:WORKER` | there may be work for this worker, which may pass the hint on that often |
-//! | `o:*` | there may be orders for every worker |
-//! | `r:JOB:WORKER` | a reader follows the output of this job |
+//! | payload | channel | meaning |
+//! |---|---|---|
+//! | `w:HOPS:WORKER` | the worker's | there may be work for this worker, which may pass the hint on that often |
+//! | `o:*` | that of all | there may be orders for every worker |
+//! | `r:JOB:WORKER` | the worker's | a reader follows the output of this job |
 //!
-//! Each notification costs every listener's backend a moment, so only a worker that sleeps is named, and only one. A worker
+//! Up to PostgreSQL 18 the server wakes the backends of all listeners of the database for each notification, whatever they
+//! listen to; only that of the named worker passes it on. So each costs every listener's backend a moment: only a worker
+//! that sleeps is named, and only one. A worker
 //! that finds nothing sets `workers.listens`, commits, and looks once more. One that found less than it could start does so
 //! in its next turn, which is due at once: the jobs that it has claimed start meanwhile. A process that makes jobs ready
 //! clears the mark of one worker that serves them and names it. So either that process sees the mark, or the worker's

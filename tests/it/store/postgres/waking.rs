@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use store::{NewWorker, Notice, Pace, ServedJobs, Wake};
+use store::{NewWorker, Notice, OrderHints, Pace, ServedJobs, Wake};
 
 use crate::engine::harness::wait_until;
 use crate::store::fixture::new_job::{job, queue_name};
@@ -187,12 +187,31 @@ fn orders_reach_every_worker_and_a_reader_the_one_that_it_names() {
         let hints = sleeper.wake.take_orders();
         assert!(hints.has_orders && hints.readers.is_empty(), "{hints:?}");
     }
-    let worker = &sleepers[1].id;
-    caller.store.announce(Notice::Reader { worker, job: 17 }).expect("announce");
-    for (sleeper, expected) in sleepers.iter().zip([&[][..], &[17]]) {
-        assert!(is_readable(sleeper.wake.orders(), Duration::from_secs(10)), "{:?}", sleeper.id);
-        let hints = sleeper.wake.take_orders();
-        assert_eq!((hints.has_orders, &hints.readers[..]), (false, expected));
+    let [other, named] = &sleepers;
+    caller.store.announce(Notice::Reader { worker: &named.id, job: 17 }).expect("announce");
+    assert!(is_readable(named.wake.orders(), Duration::from_secs(10)), "{:?}", named.id);
+    let hints = named.wake.take_orders();
+    assert_eq!((hints.has_orders, &hints.readers[..]), (false, &[17][..]));
+    // What was sent before the next orders has arrived with them.
+    caller.store.announce(Notice::Orders).expect("announce");
+    assert!(is_readable(other.wake.orders(), Duration::from_secs(10)), "{:?}", other.id);
+    assert_eq!(other.wake.take_orders(), OrderHints { has_orders: true, readers: Vec::new() });
+}
+
+/// The server sends a notification only to the worker that it names, so that it wakes no other process.
+#[test]
+fn a_hint_reaches_one_worker_of_many() {
+    let schema = Schema::new();
+    let caller = fixture(&schema);
+    let sleepers = ["w-1", "w-2", "w-3"].map(|id| Sleeper::all(&schema, id));
+    for sleeper in &sleepers {
+        assert!(sleeper.claim().is_empty());
+    }
+    caller.enqueue(job("new"));
+    // The last one is named first.
+    sleepers[2].hears_work();
+    for other in &sleepers[..2] {
+        assert!(!is_readable(other.wake.orders(), Duration::ZERO), "{:?} was woken too", other.id);
     }
 }
 

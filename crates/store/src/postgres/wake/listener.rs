@@ -15,11 +15,12 @@ use std::time::Duration;
 use rustix::event::epoll;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{AsyncMessage, Client};
+use tokio_postgres::{AsyncMessage, Client, SimpleQueryMessage};
 
-use super::sender::{Heard, ReadyJobs};
+use super::sender::{Heard, ReadyJobs, own_channel};
 use super::{Hearing, event, name_sleeper};
 use crate::postgres::connect::Connection;
+use crate::postgres::identifier::literal;
 use crate::postgres::session::{last_value, quoted};
 use crate::postgres::{Address, ConnectError, ConnectOptions, Connected, Target, connect};
 use crate::{OrderHints, Result, StoreError, Wake};
@@ -46,7 +47,7 @@ pub(crate) struct Way {
 impl Way {
     /// Fails if it leads nowhere, or to another queue.
     pub(crate) fn check(&self) -> Result<()> {
-        self.judge(Ear::open(self, &mut VecDeque::new()).map(drop))
+        self.judge(Ear::open(self, None, &mut VecDeque::new()).map(drop))
     }
 
     /// A session that cannot be opened now is opened later, unless it has an address of its own, which may be wrong.
@@ -146,7 +147,7 @@ impl Listener {
     fn reopen(&self, state: &mut State) -> Result<(), Deafness> {
         state.hints.has_orders = true;
         self.note_work(state, LOOK);
-        let opened = Ear::open(&self.way, &mut state.payloads).map(|ear| {
+        let opened = Ear::open(&self.way, Some(&self.hearing.worker), &mut state.payloads).map(|ear| {
             self.watch(ear.descriptor.as_fd());
             state.ear = Some(ear);
             state.failures = 0;
@@ -263,7 +264,8 @@ impl fmt::Debug for Listener {
 }
 
 impl Ear {
-    fn open(way: &Way, payloads: &mut VecDeque<String>) -> Result<Self, Deafness> {
+    /// Listens to what concerns all workers, and this one.
+    fn open(way: &Way, worker: Option<&WorkerId>, payloads: &mut VecDeque<String>) -> Result<Self, Deafness> {
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(|_| Deafness::NoSession)?;
         let options = ConnectOptions { target: Target::Primary, session_settings: String::new() };
@@ -272,17 +274,14 @@ impl Ear {
             address.connect_timeout = address.connect_timeout.min(OPEN_TIMEOUT);
             let Connected { client, mut connection, descriptor, .. } =
                 connect(&address, &options).await.map_err(|error| Deafness::Unreachable(Box::new(error)))?;
-            let listen = format!("listen {}; {}", quoted(&way.schema), store_id(&way.schema));
-            let answer = {
-                let mut listening = pin!(client.simple_query(&listen));
-                poll_fn(|context| {
-                    if !carry(&mut connection, context, payloads) {
-                        return Poll::Ready(Err(Deafness::NoSession));
-                    }
-                    listening.as_mut().poll(context).map_err(|error| Deafness::of(&error))
-                })
-                .await?
-            };
+            let mut listen = format!("listen {}; ", quoted(&way.schema));
+            if let Some(worker) = worker {
+                let own = format!("select {}", own_channel(&way.schema, &literal(worker.as_str())));
+                let own = last_value(&ask(&client, &mut connection, payloads, &own).await?);
+                listen.extend(own.map(|own| format!("listen {}; ", quoted(&own))));
+            }
+            listen.push_str(&store_id(&way.schema));
+            let answer = ask(&client, &mut connection, payloads, &listen).await?;
             if way.store_id.is_some() && way.store_id != last_value(&answer) {
                 return Err(Deafness::OtherQueue);
             }
@@ -317,6 +316,23 @@ impl Ear {
             .await;
         });
     }
+}
+
+/// Asks and waits for the answer.
+async fn ask(
+    client: &Client,
+    connection: &mut Connection,
+    payloads: &mut VecDeque<String>,
+    sql: &str,
+) -> Result<Vec<SimpleQueryMessage>, Deafness> {
+    let mut asking = pin!(client.simple_query(sql));
+    poll_fn(|context| {
+        if !carry(connection, context, payloads) {
+            return Poll::Ready(Err(Deafness::NoSession));
+        }
+        asking.as_mut().poll(context).map_err(|error| Deafness::of(&error))
+    })
+    .await
 }
 
 /// Lets the session make progress. Returns whether it is still there.

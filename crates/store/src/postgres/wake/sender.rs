@@ -104,16 +104,24 @@ pub(crate) fn name_sleeper(
          busy as (
            select w.id from workers w where {sleeper} and not exists (select 1 from named) order by w.seq desc limit 1)
          select pg_notify({channel}, 'w:{hops}:' || id) from (select id from named union all select id from busy) found",
-        channel = literal(schema),
+        channel = own_channel(schema, "id"),
     )
 }
 
 pub(crate) fn notify(schema: &str, notice: Notice<'_>) -> String {
-    let payload = match notice {
-        Notice::Orders => "o:*".to_owned(),
-        Notice::Reader { worker, job } => format!("r:{job}:{worker}"),
+    let (channel, payload) = match notice {
+        Notice::Orders => (literal(schema), "o:*".to_owned()),
+        Notice::Reader { worker, job } => {
+            (own_channel(schema, &literal(worker.as_str())), format!("r:{job}:{worker}"))
+        }
     };
-    format!("{UNSAFE}; select pg_notify({}, {})", literal(schema), literal(&payload))
+    format!("{UNSAFE}; select pg_notify({channel}, {})", literal(&payload))
+}
+
+/// The channel of one worker, as an expression of SQL; so is its id. The name of a channel is short, and those of schemas and
+/// workers need not be.
+pub(crate) fn own_channel(schema: &str, id: &str) -> String {
+    format!("left(encode(sha256(convert_to({} || ' ' || {id}, 'UTF8')), 'hex'), 40)", literal(schema))
 }
 
 /// What a payload says to one worker.
