@@ -5,8 +5,8 @@ use clap::builder::PossibleValuesParser;
 
 use crate::BENCHMARKS;
 
-/// Benchmarks that run only on request: this one takes as long as all others together.
-const LONG: [&str; 1] = ["million"];
+/// Benchmarks that run only on request: together they take longer than all others.
+const LONG: [&str; 4] = ["million", "fleet", "ten-million", "steady"];
 
 #[derive(Parser)]
 #[command(bin_name = "bench/run")]

@@ -13,4 +13,5 @@ pub(crate) mod million;
 pub(crate) mod peers;
 pub(crate) mod postgres;
 pub(crate) mod recovery;
+pub(crate) mod scale;
 pub(crate) mod start_latency;

@@ -20,7 +20,7 @@ use clap::Parser;
 use crate::arguments::Arguments;
 use crate::benchmarks::{
     drain, enqueue_bulk, enqueue_one, graph, idle, instructions, large_store, limits, many_processes,
-    million, peers, postgres, recovery, start_latency,
+    million, peers, postgres, recovery, scale, start_latency,
 };
 use crate::output::machine;
 use crate::output::report::Report;
@@ -29,7 +29,7 @@ use crate::rig::workspace::Workspace;
 type Benchmark = fn(&Bench, &mut Report) -> Result<()>;
 
 /// In the order in which they run and appear in the document.
-const BENCHMARKS: [(&str, Benchmark); 14] = [
+const BENCHMARKS: [(&str, Benchmark); 17] = [
     ("limits", limits::run),
     ("enqueue-one", enqueue_one::run),
     ("enqueue-bulk", enqueue_bulk::run),
@@ -44,6 +44,9 @@ const BENCHMARKS: [(&str, Benchmark); 14] = [
     ("peers", peers::run),
     ("postgres", postgres::run),
     ("million", million::run),
+    ("fleet", scale::fleet::run),
+    ("ten-million", scale::ten_million::run),
+    ("steady", scale::steady::run),
 ];
 
 /// The context of every benchmark.

@@ -67,8 +67,8 @@ struct Subject<'a> {
 }
 
 /// The milliseconds of one operation: on the small store and on each of the others, round by round.
-struct Times {
-    operation: String,
+pub(crate) struct Times {
+    pub(crate) operation: String,
     rounds: Vec<Vec<Sample>>,
 }
 
@@ -99,8 +99,7 @@ fn compare(bench: &Bench, report: &mut Report, subjects: &[Subject<'_>]) -> Resu
 impl Times {
     /// How the store at this position compares with the first.
     fn report(&self, report: &mut Report, at: usize) {
-        let all: Sample = self.rounds.iter().map(|round| round[at].median()).collect();
-        let ratio = ratio_of_medians(self.rounds.iter().map(|round| (&round[at], &round[0])));
+        let (all, ratio) = (self.medians(at), self.ratio(at));
         let (most_milliseconds, most_ratio) = match self.operation.as_str() {
             "status" => (Bar::AtMost(MAX_STATUS_MILLISECONDS), Bar::None),
             "list" => (Bar::AtMost(MAX_LIST_MILLISECONDS), Bar::None),
@@ -115,16 +114,24 @@ impl Times {
         );
     }
 
+    /// The median of each round for the store at this position.
+    pub(crate) fn medians(&self, at: usize) -> Sample {
+        self.rounds.iter().map(|round| round[at].median()).collect()
+    }
+
+    /// The same relative to the first store.
+    pub(crate) fn ratio(&self, at: usize) -> Sample {
+        ratio_of_medians(self.rounds.iter().map(|round| (&round[at], &round[0])))
+    }
+
     fn series(&self, sizes: &[u32]) -> Series {
-        let median =
-            |at: usize| self.rounds.iter().map(|round| round[at].median()).collect::<Sample>().median();
-        let points = sizes.iter().enumerate().map(|(at, size)| (f64::from(*size), median(at)));
+        let points = sizes.iter().enumerate().map(|(at, size)| (f64::from(*size), self.medians(at).median()));
         Series::new(&self.operation, points.collect())
     }
 }
 
 /// A command that reads the store, as a whole process.
-fn time_command(filled: &[&Home], verb: &str) -> Result<Times> {
+pub(crate) fn time_command(filled: &[&Home], verb: &str) -> Result<Times> {
     let programs: Vec<_> = filled.iter().map(|filled| filled.queuectl(&[verb])).collect::<Result<_>>()?;
     let round = |_| {
         let once = |program: &Program| Ok(Sample::of(program.run()?.wall.as_secs_f64() * 1000.0));
@@ -134,7 +141,7 @@ fn time_command(filled: &[&Home], verb: &str) -> Result<Times> {
 }
 
 /// Settles one job and claims the next, on all stores in turn.
-fn time_exchanges(bench: &Bench, stores: &[Box<dyn Store>], durability: &str) -> Result<Times> {
+pub(crate) fn time_exchanges(bench: &Bench, stores: &[Box<dyn Store>], durability: &str) -> Result<Times> {
     for store in stores {
         store.set(SettingKey::Durability, Some(durability), "bench")?;
     }

@@ -12,7 +12,7 @@ use rustix::process::Pid;
 use store::postgres::Address;
 
 use crate::REPOSITORY;
-use crate::rig::usage::cpu;
+use crate::rig::usage::{cpu, proportional_megabytes};
 
 /// Ends, and deletes all its data, when it is dropped or this process ends.
 pub(crate) struct Cluster {
@@ -23,8 +23,15 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start() -> Result<Self> {
+        Self::start_with(&[])
+    }
+
+    /// As `start`, with changed settings of the server: `name=value`.
+    pub(crate) fn start_with(settings: &[&str]) -> Result<Self> {
         let mut script = Command::new(Path::new(REPOSITORY).join("tests/with-postgres"))
-            .args(["--durable", "sh", "-c", r#"echo "$QUEUECTL_TEST_POSTGRES"; cat"#])
+            .arg("--durable")
+            .args(settings.iter().flat_map(|setting| ["--set", setting]))
+            .args(["sh", "-c", r#"echo "$QUEUECTL_TEST_POSTGRES"; cat"#])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -45,15 +52,25 @@ impl Cluster {
 
     /// The CPU time of all processes of the server, without those that have ended.
     pub(crate) fn cpu(&self) -> Result<Duration> {
-        let first = self.postmaster()?;
-        let children = fs::read_to_string(format!("/proc/{first}/task/{first}/children"))?;
-        let mut total = cpu(first)?;
-        for child in children.split_whitespace() {
+        let mut total = cpu(self.postmaster()?)?;
+        for child in self.children()? {
             // One that has just ended is left out.
-            let pid = Pid::from_raw(child.parse()?).context("the pid is not positive")?;
-            total += cpu(pid).unwrap_or_default();
+            total += cpu(child).unwrap_or_default();
         }
         Ok(total)
+    }
+
+    /// The memory of the processes of the server. Each has its share of what they have in common.
+    pub(crate) fn memory_megabytes(&self) -> Result<f64> {
+        let share = |child: Pid| proportional_megabytes(child).unwrap_or_default();
+        Ok(self.children()?.into_iter().map(share).sum())
+    }
+
+    fn children(&self) -> Result<Vec<Pid>> {
+        let first = self.postmaster()?;
+        let children = fs::read_to_string(format!("/proc/{first}/task/{first}/children"))?;
+        let pid = |child: &str| Pid::from_raw(child.parse()?).context("the pid is not positive");
+        children.split_whitespace().map(pid).collect()
     }
 
     fn postmaster(&self) -> Result<Pid> {
@@ -78,6 +95,15 @@ pub(crate) fn psql(address: &str, statements: &str) -> Result<()> {
     let psql = psql.args(["-qXtA", "-v", "ON_ERROR_STOP=1", "-c", statements, address]).stdout(Stdio::null());
     ensure!(psql.status().context("failed to start psql")?.success(), "psql failed: {statements}");
     Ok(())
+}
+
+/// The rows of a query, each with the text of its columns.
+pub(crate) fn rows(address: &Address, query: &str) -> Result<Vec<Vec<String>>> {
+    let mut psql = Command::new("psql");
+    let output = psql.args(["-qXtA", "-F", "\t", "-c", query, &address.to_string()]).output()?;
+    ensure!(output.status.success(), "psql failed: {query}");
+    let text = String::from_utf8(output.stdout)?;
+    Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
 }
 
 /// A transaction that keeps the server from removing old versions of rows, as a dump does.

@@ -9,7 +9,7 @@ use domain::job::outcome::Outcome;
 use domain::job::{NewJob, Start, Usage};
 use domain::values::name::{JobIdSequence, QueueName, WorkerId};
 use domain::values::timestamp::Timestamp;
-use store::{Exchange, LeaseRef, NewWorker, Pause, ServedJobs, Settlement, Store};
+use store::{Exchange, LeaseRef, LeaseStatus, NewWorker, Pause, ServedJobs, Settlement, Store};
 use sys::host::Origin;
 
 use crate::Bench;
@@ -62,6 +62,13 @@ pub(crate) struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// A new worker that has claimed its first jobs.
     pub(crate) fn register(store: &'a dyn Store, slots: u32) -> Result<Self> {
+        let mut worker = Self::register_idle(store, slots)?;
+        worker.exchange()?;
+        Ok(worker)
+    }
+
+    /// A new worker without jobs.
+    pub(crate) fn register_idle(store: &'a dyn Store, slots: u32) -> Result<Self> {
         let id: WorkerId = format!("bench-{:x}", fastrand::u64(..)).parse()?;
         store.register(&NewWorker {
             id: id.clone(),
@@ -74,9 +81,11 @@ impl<'a> Worker<'a> {
             folder: "/".into(),
             stop_seen: None,
         })?;
-        let mut worker = Self { store, id, slots: slots as usize, running: Vec::new() };
-        worker.exchange()?;
-        Ok(worker)
+        Ok(Self { store, id, slots: slots as usize, running: Vec::new() })
+    }
+
+    pub(crate) fn id(&self) -> &WorkerId {
+        &self.id
     }
 
     /// Settles the running jobs and claims one for each slot.
@@ -90,9 +99,17 @@ impl<'a> Worker<'a> {
         ensure!(self.running.len() == self.slots, "the store ran out of ready jobs");
         Ok(())
     }
+
+    /// Extends the leases of the running jobs.
+    pub(crate) fn extend(&self) -> Result<()> {
+        let leases = self.store.extend(&self.id, &self.running)?;
+        ensure!(leases.iter().all(|lease| *lease == LeaseStatus::Held), "a lease was lost");
+        Ok(())
+    }
 }
 
-fn success(lease: LeaseRef) -> Settlement {
+/// How a command ends that does nothing.
+pub(crate) fn success(lease: LeaseRef) -> Settlement {
     Settlement {
         lease,
         outcome: Outcome::Success,

@@ -62,6 +62,16 @@ impl Sample {
     pub(crate) fn push(&mut self, value: f64) {
         self.0.push(value);
     }
+
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+}
+
+impl Extend<f64> for Sample {
+    fn extend<T: IntoIterator<Item = f64>>(&mut self, values: T) {
+        self.0.extend(values);
+    }
 }
 
 impl FromIterator<f64> for Sample {

@@ -30,11 +30,23 @@ pub(crate) fn cpu(pid: Pid) -> Result<Duration> {
 
 /// The resident memory of a process.
 pub(crate) fn resident_megabytes(pid: Pid) -> Result<f64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .context("/proc/PID/status has no VmRSS")?;
+    megabytes(&format!("/proc/{pid}/status"), "VmRSS:")
+}
+
+/// The resident memory of a process, of which pages that it shares with others count in part.
+pub(crate) fn proportional_megabytes(pid: Pid) -> Result<f64> {
+    megabytes(&format!("/proc/{pid}/smaps_rollup"), "Pss:")
+}
+
+/// The memory that the machine can still give to programs.
+pub(crate) fn available_megabytes() -> Result<f64> {
+    megabytes("/proc/meminfo", "MemAvailable:")
+}
+
+fn megabytes(file: &str, label: &str) -> Result<f64> {
+    let text = fs::read_to_string(file)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(label));
+    let line = line.with_context(|| format!("{file} has no {label}"))?;
     let kilobytes: u32 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(f64::from(kilobytes) / 1024.0)
 }

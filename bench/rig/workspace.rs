@@ -110,6 +110,11 @@ impl Home {
         &self.folder
     }
 
+    /// The address of its queue, if that is not in a file.
+    pub(crate) fn server(&self) -> Option<&Address> {
+        self.server.as_ref()
+    }
+
     pub(crate) fn database(&self) -> PathBuf {
         self.folder.join("queue.db")
     }
