@@ -30,6 +30,9 @@ pub enum Fault {
     BlackHole,
     /// The same from the moment at which a transaction has entered the gate.
     BlackHoleInGate,
+    /// The answers to one transaction that has entered the gate arrive when the server has ended its session, with that
+    /// news: so a process reads them that was stopped meanwhile.
+    LateAnswersInGate,
     /// The connection ends after this many bytes of the message with a commit.
     CutCommit {
         bytes: usize,
@@ -83,6 +86,8 @@ struct Connection {
     server: ServerStream,
     /// A commit was passed on, whose answer must not be.
     drops_answer: AtomicBool,
+    /// Answers arrive when the server has ended the session.
+    is_late: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -102,6 +107,8 @@ enum Passage {
     Pass,
     /// Pass on as many bytes, then end the connection.
     CutAfter(usize),
+    /// Pass them on when this side has ended.
+    Keep,
 }
 
 impl Proxy {
@@ -205,7 +212,12 @@ impl Shared {
         self.wait_for_light();
         let Ok(server) = self.server.connect() else { return };
         let _ = client.set_nodelay(true);
-        let connection = Arc::new(Connection { client, server, drops_answer: AtomicBool::new(false) });
+        let connection = Arc::new(Connection {
+            client,
+            server,
+            drops_answer: AtomicBool::default(),
+            is_late: AtomicBool::default(),
+        });
         {
             // Together, so that a proxy that closes misses no connection.
             let mut connections = lock(&self.connections);
@@ -223,9 +235,10 @@ impl Shared {
 
     /// Copies until either side ends or a fault ends the connection.
     fn copy(&self, connection: &Connection, direction: Direction) {
-        let mut bytes = vec![0; CHUNK];
+        let (mut bytes, mut kept) = (vec![0; CHUNK], Vec::new());
         while let Ok(read @ 1..) = connection.read(direction, &mut bytes) {
             match self.passage(connection, direction, &bytes[..read]) {
+                Passage::Keep => kept.extend_from_slice(&bytes[..read]),
                 Passage::Pass if connection.write(direction, &bytes[..read]).is_ok() => {}
                 Passage::Pass => break,
                 Passage::CutAfter(count) => {
@@ -234,12 +247,16 @@ impl Shared {
                 }
             }
         }
+        let _ = connection.write(direction, &kept);
         // In the dark, the other side does not learn that this one has ended.
         self.wait_for_light();
         connection.close();
     }
 
     fn passage(&self, connection: &Connection, direction: Direction, bytes: &[u8]) -> Passage {
+        if direction == Direction::ToClient && connection.is_late.load(Ordering::SeqCst) {
+            return Passage::Keep;
+        }
         let fault = *self.fault();
         match fault {
             Fault::None => Passage::Pass,
@@ -264,6 +281,13 @@ impl Shared {
                 if direction == Direction::ToServer && find(bytes, GATE).is_some() {
                     *self.fault() = Fault::BlackHole;
                     self.changed.notify_all();
+                }
+                Passage::Pass
+            }
+            Fault::LateAnswersInGate => {
+                if direction == Direction::ToServer && find(bytes, GATE).is_some() {
+                    connection.is_late.store(true, Ordering::SeqCst);
+                    *self.fault() = Fault::None;
                 }
                 Passage::Pass
             }

@@ -82,6 +82,12 @@ impl Link {
         Ok(self.session.insert(session))
     }
 
+    /// The session in which a transaction has begun, even if it was lost since: another would be outside the transaction, and
+    /// commit each statement by itself.
+    pub(super) fn current(&self) -> &Session {
+        self.session.as_ref().expect("a transaction has begun in it")
+    }
+
     fn reopen(&self) -> Result<Session> {
         let session = Session::open(&self.address, self.target)?;
         session.prepare_schema(Permission::Nothing)?;

@@ -190,7 +190,7 @@ impl PostgresStore {
         let mut may_reopen = true;
         loop {
             let failure = match begin(link.session()?) {
-                Ok(answer) => return Ok((link.session()?, answer)),
+                Ok(answer) => return Ok((link.current(), answer)),
                 Err(failure) => failure,
             };
             if link.is_broken() {

@@ -3,15 +3,16 @@
 
 use std::time::{Duration, Instant};
 
+use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use store::postgres::{Address, PostgresStore};
-use store::{EnqueueError, Pace, Store, StoreError};
+use store::{EnqueueError, Exchange, Pace, Settlement, Store, StoreError};
 
 use super::proxy::{CUT_BEFORE_COMMIT, Fault, proxy_to};
 use crate::engine::harness::wait_until;
 use crate::store::fixture::new_job::job;
-use crate::store::fixture::new_worker;
 use crate::store::fixture::schema::Schema;
+use crate::store::fixture::{new_worker, settlement};
 
 fn open(address: &Address) -> Box<dyn Store> {
     Box::new(PostgresStore::open(address, None).expect("the store opens"))
@@ -42,6 +43,31 @@ fn a_commit_that_did_not_arrive_and_one_whose_answer_was_lost_are_unknown() {
         proxy.set(Fault::None);
         enqueue(store.as_ref(), &format!("after-{id}")).expect("it works again");
     }
+}
+
+/// Otherwise the second half of the turn would run in a session of its own, each statement for itself.
+#[test]
+fn a_turn_whose_session_ended_in_the_middle_changes_nothing() {
+    let schema = Schema::new();
+    let proxy = proxy_to(&schema.address);
+    let (store, worker) = (open(&proxy.address), new_worker("w-1"));
+    store.register(&worker).expect("register");
+    enqueue(store.as_ref(), "first").expect("stored");
+    enqueue(store.as_ref(), "second").expect("stored");
+    let turn = |settlements: &[Settlement]| {
+        store.exchange(&Exchange { worker: &worker.id, settlements, want: 1, want_limited: 0 })
+    };
+    let claimed = turn(&[]).expect("a turn").claimed;
+    let settlements = [settlement(&claimed[0].lease, Outcome::Success)];
+    proxy.set(Fault::LateAnswersInGate);
+    let failed = turn(&settlements);
+    assert!(matches!(failed, Err(StoreError::OutcomeUnknown { .. })), "{failed:?}");
+    let session = schema.session();
+    assert_eq!(session.run("select 1 from attempts"), [""; 0], "nothing is recorded");
+    assert_eq!(session.run("select state from jobs order by seq"), ["processing", "pending"]);
+    let again = turn(&settlements).expect("it works again");
+    assert_eq!((again.settled.len(), again.claimed.len()), (1, 1));
+    assert_eq!(store.recount().expect("a recount"), []);
 }
 
 #[test]
