@@ -5,4 +5,5 @@
 pub mod activity;
 pub mod depth;
 pub mod histogram;
+pub mod history;
 pub mod resolution;

@@ -1,12 +1,15 @@
 //! Jobs: looking at them and changing them.
 
 mod output_parts;
+mod search;
 pub mod shipment;
 
 pub use output_parts::{MAX_PART_BYTES, OutputPart, ShippedAttempt};
+pub use search::{CauseSummary, FailedAttempt, JobCount, Search, SearchResult};
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::row;
@@ -17,6 +20,7 @@ use crate::rows::views::{explain_facts, find, graph, idle, list};
 use crate::{EnqueueError, EnqueueRefusal, HotVerb, JobFilter, Page, RefusedJob, Result, Store};
 use domain::explain::Facts;
 use domain::job::edit::Edit;
+use domain::job::environment::Environment;
 use domain::job::graph::Graph;
 use domain::job::life::StateName;
 use domain::job::{Job, JobRecord, NewJob};
@@ -61,6 +65,11 @@ impl dyn Store + '_ {
             attempt.home.folder = self.reach(&attempt.home.folder);
         }
         Ok(record)
+    }
+
+    /// What the commands of a job get from its caller. Only for enqueuing it again: it is never shown.
+    pub fn inputs(&self, id: &JobId) -> Result<Option<JobInputs>> {
+        self.view(|tx| find::inputs(tx, id))
     }
 
     /// The output stored with an attempt, if any.
@@ -247,6 +256,13 @@ impl EnqueueResult {
             Self::Existing(_) => false,
         }
     }
+}
+
+/// The environment and the standard input of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobInputs {
+    pub environment: Option<Arc<Environment>>,
+    pub stdin: Option<Vec<u8>>,
 }
 
 /// The number, queue and state of a job.

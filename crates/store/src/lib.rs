@@ -27,7 +27,7 @@ pub mod workers;
 pub use batches::{Batch, UnfinishedCount};
 pub use error::{EnqueueError, EnqueueRefusal, RefusedJob, Result, StoreError, WriteError};
 pub use exchange::*;
-pub use filter::{JobFilter, Page, PageStart, Phase};
+pub use filter::{EndReason, JobFilter, Order, Page, PageStart, PageStartError, Phase};
 pub use hooks::*;
 pub use jobs::*;
 pub use queues::{Pause, Queue, QueueMetrics, QueueRemoval, QueueUpdate, Update};
@@ -47,6 +47,10 @@ use domain::settings::Settings;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use sys::process::Holder;
+
+/// The state of a store at a moment, to be compared with another by the same process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreVersion(pub(crate) String);
 
 /// A database that holds a queue. A store implements transactions, the claim of jobs, and what depends on its connection;
 /// every other verb is written once, over these transactions, as a method of `dyn Store` in the file of its area.
@@ -91,6 +95,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn spans_machines(&self) -> bool {
         false
     }
+
+    /// Something that is different after every change by any process. It may also be different without one.
+    fn version(&self) -> Result<StoreVersion>;
 
     /// The defaults of settings in this store.
     fn default_settings(&self) -> Settings {

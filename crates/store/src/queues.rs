@@ -1,9 +1,10 @@
 //! Queues: the number of their jobs, what happens in them, and what limits or pauses them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::rows::tables::{duties, minutes, queues};
-use crate::rows::views::metrics;
+use crate::rows::views::{history, metrics};
 use crate::{Duty, Result, Store};
 pub use domain::explain::wait_reason::Pause;
 use domain::explain::wait_reason::QueueLimits;
@@ -11,6 +12,7 @@ use domain::job::life::StateName;
 use domain::job::limits::Limits;
 use domain::job::retry_rules::{ExitCodes, RetryRules};
 use domain::metrics::activity::Activity;
+use domain::metrics::history::Timeline;
 use domain::queue::rate::Rate;
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
@@ -56,6 +58,14 @@ impl dyn Store + '_ {
     /// time for which the store keeps single minutes.
     pub fn recent_metrics(&self, since: Timestamp) -> Result<Vec<QueueMetrics>> {
         self.view(|tx| metrics::since(tx, since))
+    }
+
+    /// What happened in one queue, or in all, over a time that ends now; `None` if there is no such queue.
+    pub fn history(&self, range: Duration, queue: Option<&QueueName>) -> Result<Option<Timeline>> {
+        self.view(|tx| match queue.map(|name| queues::find_id(tx, name)).transpose()? {
+            Some(None) => Ok(None),
+            queue_id => history::history(tx, range, queue_id.flatten()).map(Some),
+        })
     }
 
     /// Samples how many jobs the queues have, once a minute; `false` if this minute has its sample.

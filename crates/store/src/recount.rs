@@ -1,6 +1,7 @@
 //! Data that a store derives from its jobs, and where it disagrees with them.
 
 use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
+use domain::job::cause::CauseId;
 
 /// Derived data that disagrees with the jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +18,10 @@ pub enum DerivedData {
     Counter { queue_id: QueueKey },
     /// The same for a batch, and whether it is finished.
     BatchCounter { batch_id: BatchKey },
+    /// The number of dead jobs of a queue that died of a cause.
+    Cause { id: CauseId, queue_id: QueueKey },
+    /// Whether a job has a cause: only a dead one does.
+    JobCause { seq: JobSeq },
     /// The `ready` or `waiting` row of a job.
     IndexRow { seq: JobSeq },
     /// A row of `ready`.
@@ -46,6 +51,7 @@ impl DerivedData {
     pub fn table(&self) -> &'static str {
         match self {
             Self::Counter { .. } => "counters",
+            Self::Cause { .. } | Self::JobCause { .. } => "causes",
             Self::BatchCounter { .. } => "batch_counters",
             Self::IndexRow { .. } | Self::Ready { .. } => "ready",
             Self::Waiting { .. } => "waiting",

@@ -2,6 +2,7 @@
 //! that differ from job to job.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::{Serialize, Serializer};
 
@@ -36,6 +37,8 @@ impl Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CauseId(u64);
 
+/// How many digits an id has.
+const DIGITS: usize = 16;
 /// How many digits people see.
 const SHOWN_DIGITS: usize = 8;
 
@@ -47,6 +50,28 @@ impl CauseId {
     /// Whether it begins like this.
     pub fn begins_with(self, typed: &str) -> bool {
         !typed.is_empty() && self.digits().starts_with(&typed.to_ascii_lowercase())
+    }
+
+    /// The ids that begin like this; `None` if none can.
+    pub fn beginning_with(typed: &str) -> Option<RangeInclusive<Self>> {
+        let is_hex = typed.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if typed.is_empty() || typed.len() > DIGITS || !is_hex {
+            return None;
+        }
+        let bound = |fill: &str| {
+            let digits = typed.to_owned() + &fill.repeat(DIGITS - typed.len());
+            u64::from_str_radix(&digits, 16).ok().map(Self)
+        };
+        Some(bound("0")?..=bound("f")?)
+    }
+
+    /// The same bits as a signed number, as databases have it.
+    pub fn to_stored(self) -> i64 {
+        self.0.cast_signed()
+    }
+
+    pub fn from_stored(stored: i64) -> Self {
+        Self(stored.cast_unsigned())
     }
 }
 
@@ -235,6 +260,24 @@ mod tests {
         let shown = cause.to_string();
         assert!(cause.begins_with(&shown) && cause.begins_with(&shown[..4].to_uppercase()));
         assert!(!cause.begins_with("") && !cause.begins_with("x") && !cause.begins_with(&(shown + "x")));
+    }
+
+    #[test]
+    fn a_range_has_the_ids_that_begin_alike() {
+        let ids =
+            [0, 1, 0x4d67_763a_0000_0000, 0x4d67_763a_ffff_ffff, 0x7fff_ffff_ffff_ffff, 1 << 63, u64::MAX];
+        for typed in ["0", "4", "4D67", "4d67763a", "7", "8", "f", "ffffffffffffffff"] {
+            let range = CauseId::beginning_with(typed).expect("a beginning");
+            let stored = range.start().to_stored()..=range.end().to_stored();
+            for id in ids.map(CauseId) {
+                assert_eq!(range.contains(&id), id.begins_with(typed), "{typed} {id}");
+                assert_eq!(stored.contains(&id.to_stored()), id.begins_with(typed), "{typed} {id}");
+                assert_eq!(CauseId::from_stored(id.to_stored()), id);
+            }
+        }
+        for typed in ["", "x", "-1", "+1", "fffffffffffffffff"] {
+            assert_eq!(CauseId::beginning_with(typed), None, "{typed}");
+        }
     }
 
     proptest! {

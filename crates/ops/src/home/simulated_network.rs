@@ -21,7 +21,7 @@ use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use store::{
     Effects, Exchange, ExchangeResult, NewWorker, Notice, Orders, Pace, ReadWork, Result, Store, StoreError,
-    Wake, WriteWork,
+    StoreVersion, Wake, WriteWork,
 };
 use sys::process::Holder;
 
@@ -118,6 +118,10 @@ impl Store for SimulatedNetwork {
 
     fn spans_machines(&self) -> bool {
         true
+    }
+
+    fn version(&self) -> Result<StoreVersion> {
+        self.reached()?.version()
     }
 
     fn default_settings(&self) -> Settings {

@@ -21,15 +21,16 @@ use super::session::migrate::{Permission, is_missing, newest_version};
 use super::session::{Health, Passage, ServerTime, Session, quoted};
 use super::wake::{Hearing, ReadyJobs, Sender};
 use super::{Address, Target};
-use crate::rows::Sql;
 use crate::rows::jobs::environments::CachedEnvironment;
 use crate::rows::tables::workers;
 use crate::rows::transaction::{ReadWork, Verdict, WriteWork};
 use crate::rows::tx::{Effects, Tx};
 use crate::rows::verbs::exchange;
 use crate::rows::views::orders;
+use crate::rows::{Sql, params};
 use crate::{
-    Exchange, ExchangeResult, HotVerb, NewWorker, Notice, Orders, Pace, Result, Store, StoreError, Wake,
+    Exchange, ExchangeResult, HotVerb, NewWorker, Notice, Orders, Pace, Result, Store, StoreError,
+    StoreVersion, Wake,
 };
 use domain::settings::{Durability, Settings};
 use domain::values::name::WorkerId;
@@ -394,6 +395,14 @@ impl Store for PostgresStore {
             }
             HotVerb::Prune(step) => self.prune_together(step, work),
         }
+    }
+
+    /// Which transactions a snapshot sees: a commit always changes that. So do those of other users of the server.
+    fn version(&self) -> Result<StoreVersion> {
+        let snapshot = self.shared().view(|tx| {
+            tx.one("select cast(pg_current_snapshot() as text) as seen", params![], |row| row.get("seen"))
+        })?;
+        Ok(StoreVersion(snapshot))
     }
 
     fn exchange(&self, exchange: &Exchange<'_>) -> Result<ExchangeResult> {

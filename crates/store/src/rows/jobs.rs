@@ -1,5 +1,6 @@
 //! Applying a transition: the guarded update, and everything that depends on a job's state.
 
+pub(crate) mod causes;
 pub(crate) mod dependencies;
 pub(crate) mod environments;
 pub(crate) mod history;
@@ -37,6 +38,7 @@ pub(crate) fn apply(
     let entailed = consequences(&before.life, transition, key, tx.now);
     if let Some((from, to)) = entailed.counted {
         tx.counters.change_state(before.queue_id, before.batch_id, from, to);
+        causes::change(tx, before, life, latest)?;
     }
     if entailed.leaves != WaitIndex::None {
         ready::remove(tx, before)?;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::dialect::Dialect;
+use super::jobs::causes::Causes;
 use super::jobs::dependencies;
 use super::jobs::environments::CachedEnvironment;
 use super::sql::{Params, Row, Sql};
@@ -55,8 +56,9 @@ pub struct Tx<'c> {
     pub(crate) retry_rules: RefCell<BTreeMap<QueueKey, RetryRules>>,
     hooks: OnceCell<Vec<hooks::HookRow>>,
     pub(crate) counters: Counters,
+    pub(crate) causes: Causes,
     pub(crate) minutes: Minutes,
-    /// The share of `counters` and `minutes` to which PostgreSQL adds.
+    /// The share of `counters`, `causes` and `minutes` to which PostgreSQL adds.
     pub(crate) shard: i64,
     /// Jobs that finished in this transaction and whose dependents are not yet unblocked.
     pub(crate) finished: Vec<FinishedJob>,
@@ -114,6 +116,7 @@ impl<'c> Tx<'c> {
             retry_rules: RefCell::default(),
             hooks: OnceCell::new(),
             counters: Counters::default(),
+            causes: Causes::default(),
             minutes: Minutes::default(),
             shard: minutes::SHARED,
             finished: Vec::new(),
@@ -131,6 +134,7 @@ impl<'c> Tx<'c> {
         capacity::wake_for_freed_capacity(&mut self)?;
         outbox::dlq_changed(&self)?;
         std::mem::take(&mut self.counters).write(&self)?;
+        std::mem::take(&mut self.causes).write(&self)?;
         std::mem::take(&mut self.minutes).write(&self)?;
         // Checked inside the transaction, because a worker that registers later sees the commit anyway, and a second
         // transaction would cost more.
@@ -139,7 +143,6 @@ impl<'c> Tx<'c> {
     }
 
     /// For a statement that is also used without a transaction.
-    #[cfg(feature = "postgres")]
     pub(crate) fn sql(&self) -> &dyn Sql {
         self.sql
     }

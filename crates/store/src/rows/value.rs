@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Result, StoreError, WorkerState};
+use crate::{EndReason, Result, StoreError, WorkerState};
 use domain::job::life::{CancelReason, DeadReason, StateName};
 use domain::job::limits::Limits;
 use domain::schedule::{OnMissed, OnOverlap};
@@ -243,6 +243,12 @@ impl<'r> FromValue<'r> for Duration {
 impl ToValue for Signal {
     fn to_value(&self) -> Value<'_> {
         Value::Integer(self.number().into())
+    }
+}
+
+impl ToValue for EndReason {
+    fn to_value(&self) -> Value<'_> {
+        Value::Text(self.name())
     }
 }
 

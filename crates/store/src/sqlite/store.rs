@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::backup;
 use super::backup::{Backup, Progress};
 use super::session::error::commit_error;
-use super::session::file_state::{retry_while_changing, retry_while_readonly};
+use super::session::file_state::{FileState, retry_while_changing, retry_while_readonly};
 use super::session::gate::GATE_TIMEOUT;
 use super::session::open::{OpenDatabase, open};
 use super::session::statement::Statements;
@@ -18,7 +18,9 @@ use crate::rows::transaction::{ReadWork, Verdict, WriteWork};
 use crate::rows::tx::{Effects, Tx};
 use crate::rows::verbs::exchange;
 use crate::rows::views::orders;
-use crate::{Exchange, ExchangeResult, NewWorker, Notice, Orders, Result, Store, StoreError, Wake};
+use crate::{
+    Exchange, ExchangeResult, NewWorker, Notice, Orders, Result, Store, StoreError, StoreVersion, Wake,
+};
 use domain::settings::Durability;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
@@ -215,6 +217,18 @@ impl Store for SqliteStore {
 
     fn announce(&self, notice: Notice<'_>) -> Result<()> {
         announce(self.shared(), notice)
+    }
+
+    fn version(&self) -> Result<StoreVersion> {
+        let opened = self.lock();
+        if opened.unlocked_state.is_some() {
+            // Without locks, SQLite does not look for changes.
+            return Ok(StoreVersion(format!("{:?}", FileState::of(&opened.database))));
+        }
+        let others: i64 = retry_while_readonly(|| {
+            Ok(opened.connection.prepare_cached("pragma data_version")?.query_row([], |row| row.get(0))?)
+        })?;
+        Ok(StoreVersion(format!("{others}.{}", opened.connection.total_changes())))
     }
 
     fn adopt_settings(&self) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::postgres::floors::lowering;
 use crate::rows::jobs;
-use crate::rows::jobs::{history, ready, unique_keys};
+use crate::rows::jobs::{causes, history, ready, unique_keys};
 use crate::rows::tables::{counters, minutes, workers};
 use crate::rows::verbs::{enqueue, remove};
 
@@ -36,13 +36,15 @@ enum Effect {
 
 /// The statements with a set-based form, and the kinds of their parameters: `i`nteger, `t`ext or `b`lob. A new table that
 /// turns write to needs its statement here.
-const STATEMENTS: [(&str, &str, Effect); 18] = [
+const STATEMENTS: [(&str, &str, Effect); 20] = [
     (jobs::UPDATE, "iittiiiiitiiiiitiiti", Effect::One),
     (history::INSERT, "iiiiiitiitiii", Effect::Any),
     (history::INSERT_OUTPUT, "iib", Effect::Any),
     (ready::INSERT_WAITING, "ii", Effect::Any),
     (ready::INSERT.postgres, "iiii", Effect::Any),
     (counters::ADD_TO_SHARD, "itiii", Effect::Any),
+    (causes::ASSIGN, "ii", Effect::One),
+    (causes::ADD_TO_SHARD, "iitiitiiii", Effect::Any),
     (minutes::shards::REPLACE, "iib", Effect::Any),
     (workers::BEAT, "ii", Effect::One),
     // An id that is taken fails the flight.

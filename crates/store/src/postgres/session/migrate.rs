@@ -18,6 +18,7 @@ use super::error::Failure;
 use super::settings::search_path;
 use super::{DEADLINE, Session, quoted};
 use crate::postgres::identifier::literal;
+use crate::rows::jobs::causes::recount::assign_all;
 use crate::upkeep::added_migrations::added_migrations;
 use crate::{OUTDATED, Result, StoreError};
 
@@ -29,7 +30,7 @@ struct Migration {
 }
 
 /// Append-only once a version has been released.
-const MIGRATIONS: [Migration; 3] = [
+const MIGRATIONS: [Migration; 4] = [
     Migration { statements: include_str!("../../../../../migrations/postgres/0001_schema.sql"), views: "" },
     Migration {
         statements: include_str!("../../../../../migrations/postgres/0002_hosts.sql"),
@@ -39,7 +40,14 @@ const MIGRATIONS: [Migration; 3] = [
         statements: include_str!("../../../../../migrations/postgres/0003_minutes.sql"),
         views: include_str!("../../../../../migrations/postgres/0003_minutes.before.sql"),
     },
+    Migration {
+        statements: include_str!("../../../../../migrations/postgres/0004_causes.sql"),
+        views: include_str!("../../../../../migrations/postgres/0004_causes.before.sql"),
+    },
 ];
+
+/// The version in which dead jobs got their causes: those that a store has when it is migrated get theirs then.
+const CAUSES_VERSION: usize = 4;
 
 /// The schema version that this program reads and writes.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
@@ -230,11 +238,15 @@ impl Session {
         Ok(())
     }
 
-    fn apply(&self, from: usize) -> Result<(), Failure> {
+    fn apply(&self, from: usize) -> Result<()> {
         let (version, gate) = (newest_version(), newest_gate());
         let own = MIGRATIONS.iter().map(|migration| migration.statements);
-        for statements in own.chain(added_migrations().iter().map(String::as_str)).skip(from) {
+        let all = own.chain(added_migrations().iter().map(String::as_str));
+        for (at, statements) in all.enumerate().skip(from) {
             self.batch(statements)?;
+            if at + 1 == CAUSES_VERSION {
+                assign_all(self)?;
+            }
         }
         self.batch(&format!(
             "insert into meta (version, gate) values ({version}, {gate})

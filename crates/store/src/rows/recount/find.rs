@@ -125,7 +125,30 @@ const CHECKS: [Check; 8] = [
 ];
 
 /// The checks that follow that of the links of waiting jobs.
-const LATER_CHECKS: [Check; 4] = [
+const LATER_CHECKS: [Check; 6] = [
+    // By indexes jobs_by_state and jobs_by_cause. These repairs come before the next check.
+    (
+        wording!(
+            "select seq, 'job `' || id || '` is dead, but has no cause' as message
+         from jobs where state = 'dead' and cause_id is null
+         union all
+         select seq, 'job `' || id || '` has a cause, but is not dead'
+         from jobs where cause_id is not null and state <> 'dead'"
+        ),
+        |row| Ok(read!(row, DerivedData::JobCause { seq })),
+    ),
+    // The jobs by index jobs_by_cause.
+    (
+        wording!(
+            "select id, queue_id, sum(jobs) || ' dead jobs of a queue have a cause, but ' || sum(counted)
+                              || ' are counted' as message
+         from (select cause_id as id, queue_id, count(*) as jobs, 0 as counted from jobs
+               where cause_id is not null group by cause_id, queue_id
+               union all select id, queue_id, 0, count from causes) c
+         group by id, queue_id having sum(jobs) <> sum(counted)"
+        ),
+        |row| Ok(read!(row, DerivedData::Cause { id, queue_id })),
+    ),
     (
         wording!(
             "select distinct p.seq as parent_seq,

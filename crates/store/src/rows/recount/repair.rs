@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use crate::rows::jobs::causes;
 use crate::rows::jobs::dependencies;
 use crate::rows::jobs::dependencies::Parent;
 use crate::rows::jobs::row;
@@ -12,7 +13,7 @@ use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
 use crate::rows::tables::batches;
 use crate::rows::tx::Tx;
 use crate::rows::verbs::retry::DependencySearch;
-use crate::rows::{Params, named, wording};
+use crate::rows::{Params, named, params, wording};
 use crate::{DerivedData, Result};
 use domain::job::life::State;
 use domain::plan::consequences::End;
@@ -33,6 +34,8 @@ fn repair_one(tx: &mut Tx<'_>, derived: &DerivedData) -> Result<()> {
     match derived {
         DerivedData::Counter { queue_id } => recount_queue(tx, *queue_id),
         DerivedData::BatchCounter { batch_id } => recount_batch(tx, *batch_id),
+        DerivedData::Cause { id, queue_id } => causes::recount::recount(tx, *id, *queue_id),
+        DerivedData::JobCause { seq } => with_job(tx, *seq, reassign_cause),
         DerivedData::IndexRow { seq } => with_job(tx, *seq, reinsert),
         DerivedData::Blocked { seq } => with_job(tx, *seq, recount_waits),
         DerivedData::MissingKey { seq } => with_job(tx, *seq, take_key),
@@ -206,6 +209,17 @@ fn take_key(tx: &mut Tx<'_>, job: &JobRow) -> Result<()> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// A dead job has a cause, and no other job has. The counts of both are repaired, too.
+fn reassign_cause(tx: &mut Tx<'_>, job: &JobRow) -> Result<()> {
+    let before = causes::of_job(tx, job.seq)?;
+    let after = causes::expected(job);
+    tx.execute(causes::ASSIGN, params![job.seq, after])?;
+    for id in before.into_iter().chain(after) {
+        causes::recount::recount(tx, id, job.queue_id)?;
+    }
+    Ok(())
 }
 
 /// The tag index has exactly the tags of the job.

@@ -224,6 +224,10 @@ pub(crate) fn remove(tx: &Tx<'_>, name: &ScheduleName, by: &str) -> Result<bool>
     Ok(true)
 }
 
+pub(crate) fn find_id(tx: &Tx<'_>, name: &ScheduleName) -> Result<Option<ScheduleKey>> {
+    tx.value("select id from schedules where name = ?1", params![name])
+}
+
 pub(crate) fn find(tx: &Tx<'_>, name: &ScheduleName) -> Result<Option<ScheduleRow>> {
     tx.first(
         "select id, name, kind, expression, time_zone, job, on_missed, missed_limit, on_overlap, created_at, created_by,

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{counters, deliveries, events, stops};
-use crate::rows::jobs::leases;
 use crate::rows::jobs::row::{strings, to_json};
+use crate::rows::jobs::{causes, leases};
 use crate::rows::keys::WorkerSeq;
 use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
@@ -88,7 +88,11 @@ pub(crate) fn set_state(tx: &Tx<'_>, seq: WorkerSeq, state: WorkerState) -> Resu
          where seq = :seq and state <> 'stopped'",
         named! { seq, state },
     )?;
-    if state == WorkerState::Stopped { counters::fold(tx, seq) } else { Ok(()) }
+    if state == WorkerState::Stopped {
+        counters::fold(tx, seq)?;
+        causes::fold(tx, seq)?;
+    }
+    Ok(())
 }
 
 pub(crate) fn set_slots(tx: &Tx<'_>, worker: &WorkerId, slots: WorkerSlots) -> Result<()> {
@@ -158,6 +162,10 @@ pub(crate) fn seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<WorkerSeq> {
     let seq = found.ok_or_else(|| StoreError::NoSuchWorker(worker.clone()))?;
     tx.last_worker.replace(Some((worker.clone(), seq)));
     Ok(seq)
+}
+
+pub(crate) fn find_seq(tx: &Tx<'_>, worker: &WorkerId) -> Result<Option<WorkerSeq>> {
+    tx.value(SEQ, params![worker])
 }
 
 pub(crate) const IS_LIVE: &str = "select state <> 'stopped' from workers where seq = ?1";

@@ -3,7 +3,7 @@
 use super::import::insert;
 use crate::Result;
 use crate::rows::jobs::row;
-use crate::rows::jobs::{history, ready};
+use crate::rows::jobs::{causes, history, ready};
 use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::record::ColumnValue;
@@ -94,6 +94,9 @@ pub(super) fn import(tx: &mut Tx<'_>, job: &JobLine, seq: JobSeq, owners: &[Colu
     let row = row::by_seq(tx, seq)?;
     ready::insert(tx, &row, row.life.due_at, row.life.wait_index(tx.now))?;
     tx.counters.enter(queue_id, row.batch_id, row.life.state.name());
+    if row.life.state.name() == StateName::Dead {
+        causes::enter(tx, seq, queue_id, &row.life, &row.latest)?;
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Editing a job that is not running.
 
 use super::retry;
+use crate::rows::jobs::causes;
 use crate::rows::jobs::ready;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{JobRow, to_json};
@@ -12,7 +13,7 @@ use crate::rows::views::find::find;
 use crate::{Change, Conflict, Result};
 use domain::job::Job;
 use domain::job::edit::Edit;
-use domain::job::life::{Life, WaitIndex};
+use domain::job::life::{Life, StateName, WaitIndex};
 use domain::values::name::JobId;
 
 pub(crate) fn edit(tx: &mut Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result<Change> {
@@ -101,6 +102,10 @@ fn update_place(tx: &mut Tx<'_>, before: &JobRow, after: &JobRow) -> Result<()> 
     if before.queue_id != after.queue_id {
         tx.counters.leave(before.queue_id, before.batch_id, before.life.state.name());
         tx.counters.enter(after.queue_id, after.batch_id, after.life.state.name());
+        if after.life.state.name() == StateName::Dead {
+            causes::leave(tx, before)?;
+            causes::enter(tx, after.seq, after.queue_id, &after.life, &after.latest)?;
+        }
     }
     if before.life.wait_index(tx.now) != WaitIndex::None {
         ready::remove(tx, before)?;

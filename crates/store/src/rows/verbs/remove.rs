@@ -2,7 +2,7 @@
 
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::JobRow;
-use crate::rows::jobs::{dependencies, ready, unique_keys};
+use crate::rows::jobs::{causes, dependencies, ready, unique_keys};
 use crate::rows::keys::JobSeq;
 use crate::rows::tables::events;
 use crate::rows::tx::Tx;
@@ -37,8 +37,11 @@ pub(crate) fn delete(tx: &mut Tx<'_>, job: &JobRow) -> Result<bool> {
         ready::remove(tx, job)?;
     }
     unique_keys::delete(tx, job)?;
-    delete_rows(tx, job.seq)?;
     let state = job.life.state.name();
+    if state == StateName::Dead {
+        causes::leave(tx, job)?;
+    }
+    delete_rows(tx, job.seq)?;
     tx.counters.leave(job.queue_id, job.batch_id, state);
     Ok(true)
 }

@@ -1,14 +1,14 @@
 //! Looking up a job.
 
-use crate::rows::jobs::history;
 use crate::rows::jobs::row;
 use crate::rows::jobs::row::{read_job, select_whole_jobs};
-use crate::rows::keys::JobSeq;
+use crate::rows::jobs::{environments, history};
+use crate::rows::keys::{EnvironmentKey, JobSeq};
 use crate::rows::tables::{events, runs};
 use crate::rows::tx::Tx;
 use crate::rows::verbs::enqueue;
 use crate::rows::{named, params};
-use crate::{JobSummary, Result};
+use crate::{JobInputs, JobSummary, Result};
 use domain::job::{Job, JobRecord};
 use domain::values::name::JobId;
 
@@ -42,6 +42,17 @@ pub(crate) fn record(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobRecord>> {
         events: events::of_job(tx, known.seq)?,
         history: history::of_job(tx, &known)?,
     }))
+}
+
+pub(crate) fn inputs(tx: &Tx<'_>, id: &JobId) -> Result<Option<JobInputs>> {
+    let Some(job) = row::by_id(tx, id)? else {
+        return Ok(None);
+    };
+    let environment_id: Option<Option<EnvironmentKey>> =
+        tx.value("select environment_id from jobs where seq = ?1", params![job.seq])?;
+    let environment = environment_id.flatten().map(|id| environments::load(tx, id)).transpose()?;
+    let stdin = (job.options.stdin_bytes > 0).then(|| history::stdin(tx, job.seq)).transpose()?;
+    Ok(Some(JobInputs { environment, stdin }))
 }
 
 pub(crate) fn output(tx: &Tx<'_>, id: &JobId, attempt: u32) -> Result<Option<Vec<u8>>> {

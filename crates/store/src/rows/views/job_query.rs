@@ -7,11 +7,12 @@ use std::cmp::Reverse;
 
 use crate::rows::dialect::Wording;
 use crate::rows::jobs::ready;
-use crate::rows::keys::{BatchKey, JobSeq, QueueKey};
+use crate::rows::keys::{BatchKey, JobSeq, QueueKey, ScheduleKey, WorkerSeq};
 use crate::rows::tables::queues;
 use crate::rows::tx::Tx;
 use crate::rows::{Params, Row, named, read, wording};
-use crate::{DeadJob, JobRef, Phase, Result};
+use crate::{DeadJob, EndReason, JobRef, Phase, Result};
+use domain::job::cause::CauseId;
 use domain::job::life::StateName;
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
@@ -29,11 +30,28 @@ pub(crate) struct JobQuery<'t> {
     pub(crate) tx: &'t Tx<'t>,
     pub(crate) queue_id: Option<QueueKey>,
     pub(crate) batch_id: Option<BatchKey>,
+    pub(crate) schedule_id: Option<ScheduleKey>,
+    pub(crate) worker_seq: Option<WorkerSeq>,
     pub(crate) tag: Option<&'t str>,
+    pub(crate) id_prefix: Option<&'t str>,
+    pub(crate) cause_id: Option<CauseId>,
+    pub(crate) reason: Option<EndReason>,
+    pub(crate) exit_code: Option<i32>,
     pub(crate) changed_before: Option<Timestamp>,
+    pub(crate) changed_after: Option<Timestamp>,
     pub(crate) command: Option<String>,
+    /// The lowest number to look at, in the order of enqueuing.
+    pub(crate) from: JobSeq,
     pub(crate) after: Option<ListPosition>,
     pub(crate) limit: usize,
+}
+
+/// A job that matches, by its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Match {
+    pub(crate) seq: JobSeq,
+    pub(crate) state: StateName,
+    pub(crate) queue_id: QueueKey,
 }
 
 /// A ready job in claim order: by priority from high to low, then due time, then the order of enqueuing.
@@ -52,7 +70,14 @@ macro_rules! job_query {
               and (j.queue_id = :queue_id or :queue_id is null)
               and (exists (select 1 from job_tags t where t.tag = :tag and t.seq = j.seq) or :tag is null)
               and (j.batch_id = :batch_id or :batch_id is null)
+              and (j.schedule_id = :schedule_id or :schedule_id is null)
+              and (j.worker_seq = :worker_seq or :worker_seq is null)
+              and (j.cause_id = :cause_id or :cause_id is null)
+              and (j.reason = :reason or :reason is null)
+              and (j.exit_code = :exit_code or :exit_code is null)
+              and (substr(j.id, 1, length(cast(:id_prefix as text))) = :id_prefix or :id_prefix is null)
               and (j.updated_at < :changed_before or :changed_before is null)
+              and (j.updated_at >= :changed_after or :changed_after is null)
               and (",
             ("j.command glob :command" | "j.command like :command"),
             " or :command is null)
@@ -81,7 +106,14 @@ macro_rules! bindings {
             queue_id: $query.queue_id,
             tag: $query.tag,
             batch_id: $query.batch_id,
+            schedule_id: $query.schedule_id,
+            worker_seq: $query.worker_seq,
+            cause_id: $query.cause_id,
+            reason: $query.reason,
+            exit_code: $query.exit_code,
+            id_prefix: $query.id_prefix,
             changed_before: $query.changed_before,
+            changed_after: $query.changed_after,
             command: $query.command,
             now: $query.tx.now,
             $($own)*
@@ -91,34 +123,55 @@ macro_rules! bindings {
 
 /// By the primary key.
 const ALL: Wording = job_query!(
-    "select j.seq, j.state, j.id from jobs j where j.seq < :below and",
+    "select j.seq, j.state, j.id, j.queue_id from jobs j where j.seq >= :from and j.seq < :below and",
     "order by j.seq desc limit :limit"
 );
-/// By index jobs_by_state.
+/// By index jobs_by_state. SQLite must be made to use it: given a range of numbers, it would read all of the range.
 const BY_STATE: Wording = job_query!(
-    "select j.seq, j.state, j.id from jobs j where j.state = :state and j.seq < :below and",
+    ("select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_by_state where"
+        | "select j.seq, j.state, j.id, j.queue_id from jobs j where"),
+    " j.state = :state and j.seq >= :from and j.seq < :below and",
     "order by j.seq desc limit :limit"
 );
 /// By index jobs_by_queue.
 const BY_QUEUE: Wording = job_query!(
-    "select j.seq, j.state, j.id from jobs j
-     where j.queue_id = :queue_id and j.state = :state and j.seq < :below and",
+    ("select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_by_queue where"
+        | "select j.seq, j.state, j.id, j.queue_id from jobs j where"),
+    " j.queue_id = :queue_id and j.state = :state and j.seq >= :from and j.seq < :below and",
     "order by j.seq desc limit :limit"
 );
 /// By index jobs_blocked.
 const BLOCKED: Wording = job_query!(
-    "select j.seq, j.state, j.id from jobs j where j.blocked_by > 0 and j.seq < :below and",
+    ("select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_blocked where"
+        | "select j.seq, j.state, j.id, j.queue_id from jobs j where"),
+    " j.blocked_by > 0 and j.seq >= :from and j.seq < :below and",
     "order by j.seq desc limit :limit"
 );
 /// By index jobs_by_batch.
 const BY_BATCH: Wording = job_query!(
-    "select j.seq, j.state, j.id from jobs j where j.batch_id = :batch_id and j.seq < :below and",
+    ("select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_by_batch where"
+        | "select j.seq, j.state, j.id, j.queue_id from jobs j where"),
+    " j.batch_id = :batch_id and j.seq >= :from and j.seq < :below and",
+    "order by j.seq desc limit :limit"
+);
+/// By index jobs_by_schedule.
+const BY_SCHEDULE: Wording = job_query!(
+    ("select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_by_schedule where"
+        | "select j.seq, j.state, j.id, j.queue_id from jobs j where"),
+    " j.schedule_id = :schedule_id and j.seq >= :from and j.seq < :below and",
+    "order by j.seq desc limit :limit"
+);
+/// By index jobs_by_cause.
+const BY_CAUSE: Wording = job_query!(
+    ("select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_by_cause where"
+        | "select j.seq, j.state, j.id, j.queue_id from jobs j where"),
+    " j.cause_id = :cause_id and j.seq >= :from and j.seq < :below and",
     "order by j.seq desc limit :limit"
 );
 /// In the order of the primary key of job_tags.
 const BY_TAG: Wording = job_query!(
-    "select j.seq, j.state, j.id from job_tags u cross join jobs j
-     where j.seq = u.seq and u.tag = :tag and u.seq < :below and",
+    "select j.seq, j.state, j.id, j.queue_id from job_tags u cross join jobs j
+     where j.seq = u.seq and u.tag = :tag and u.seq >= :from and u.seq < :below and",
     "order by u.seq desc limit :limit"
 );
 
@@ -131,47 +184,63 @@ const DEAD: Wording = job_query!(
 );
 
 impl JobQuery<'_> {
-    /// From new to old, as everything that follows except the last two.
-    pub(crate) fn in_any_state(&self) -> Result<Vec<JobRef>> {
-        if self.batch_id.is_some() || self.tag.is_some() || self.queue_id.is_none() {
-            return self.in_state(None, None);
-        }
-        // The index is by queue and state, so each state yields its newest jobs; the caller takes the newest of all.
+    /// From new to old. The jobs of several phases are in the order of the phases.
+    pub(crate) fn in_phases(&self, phases: &[Phase]) -> Result<Vec<JobRef>> {
+        self.collect(phases, read_ref)
+    }
+
+    /// The same without ids.
+    pub(crate) fn matches(&self, phases: &[Phase]) -> Result<Vec<Match>> {
+        self.collect(phases, |row| Ok(read!(row, Match { seq, state, queue_id })))
+    }
+
+    fn collect<T>(&self, phases: &[Phase], read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
         let mut found = Vec::new();
-        for state in StateName::ALL {
-            found.extend(self.in_state(Some(state), None)?);
+        let parts =
+            if phases.is_empty() { self.states() } else { phases.iter().flat_map(parts_of).collect() };
+        for (state, phase) in parts {
+            let sql = self.along(state, phase).of(self.tx);
+            let (phase, below) = (phase.map(Phase::name), self.below());
+            let bindings = bindings!(self, state, phase, from: self.from, below, limit: self.limit);
+            self.tx.query(sql, bindings, &mut |row| {
+                found.push(read(row)?);
+                Ok(true)
+            })?;
         }
         Ok(found)
     }
 
-    pub(crate) fn in_phase(&self, phase: Phase) -> Result<Vec<JobRef>> {
-        match phase {
-            Phase::State(state) => self.in_state(Some(state), None),
-            Phase::Paused => self.in_state(Some(StateName::Processing), Some(phase)),
-            Phase::Scheduled | Phase::Blocked => self.in_state(Some(StateName::Pending), Some(phase)),
-            Phase::Ready => {
-                let mut found = self.in_state(Some(StateName::Pending), Some(phase))?;
-                found.extend(self.in_state(Some(StateName::Failed), Some(phase))?);
-                Ok(found)
-            }
+    /// The states in which jobs of any phase can match.
+    fn states(&self) -> Vec<(Option<StateName>, Option<Phase>)> {
+        let only = |state| vec![(Some(state), None)];
+        if let Some(reason) = self.reason {
+            return only(reason.state());
         }
+        if self.worker_seq.is_some() {
+            return only(StateName::Processing);
+        }
+        let has_index = self.batch_id.is_some() || self.tag.is_some() || self.schedule_id.is_some();
+        if has_index || self.cause_id.is_some() || self.queue_id.is_none() {
+            return vec![(None, None)];
+        }
+        // The index is by queue and state, so each state yields its newest jobs; the caller takes the newest of all.
+        StateName::ALL.into_iter().map(|state| (Some(state), None)).collect()
     }
 
-    fn in_state(&self, state: Option<StateName>, phase: Option<Phase>) -> Result<Vec<JobRef>> {
-        let along = match (self.batch_id, self.tag, self.queue_id, state) {
-            (Some(_), _, _, _) => BY_BATCH,
-            (None, Some(_), _, _) => BY_TAG,
-            (None, None, _, Some(_)) if phase == Some(Phase::Blocked) => BLOCKED,
-            (None, None, Some(_), Some(_)) => BY_QUEUE,
-            (None, None, None, Some(_)) => BY_STATE,
-            (None, None, _, None) => ALL,
-        };
-        let phase = phase.map(Phase::name);
-        self.tx.all(
-            along.of(self.tx),
-            bindings!(self, state, phase, below: self.below(), limit: self.limit),
-            read_ref,
-        )
+    /// The statement along the most selective index.
+    fn along(&self, state: Option<StateName>, phase: Option<Phase>) -> Wording {
+        if self.cause_id.is_some() {
+            return BY_CAUSE;
+        }
+        match (self.batch_id, self.schedule_id, self.tag, self.queue_id, state) {
+            (Some(_), _, _, _, _) => BY_BATCH,
+            (None, Some(_), _, _, _) => BY_SCHEDULE,
+            (None, None, Some(_), _, _) => BY_TAG,
+            (None, None, None, _, Some(_)) if phase == Some(Phase::Blocked) => BLOCKED,
+            (None, None, None, Some(_), Some(_)) => BY_QUEUE,
+            (None, None, None, None, Some(_)) => BY_STATE,
+            (None, None, None, _, None) => ALL,
+        }
     }
 
     /// The dead ones, with what they died of.
@@ -284,6 +353,17 @@ impl JobQuery<'_> {
         self.tx.all(sql.of(self.tx), params, |row| {
             Ok((Reverse(row.get("priority")?), row.get("due_at")?, row.get("seq")?))
         })
+    }
+}
+
+/// The states whose jobs can be in a phase, each with the phase where it is a part of the state.
+fn parts_of(phase: &Phase) -> Vec<(Option<StateName>, Option<Phase>)> {
+    let part = |state| (Some(state), Some(*phase));
+    match *phase {
+        Phase::State(state) => vec![(Some(state), None)],
+        Phase::Paused => vec![part(StateName::Processing)],
+        Phase::Scheduled | Phase::Blocked => vec![part(StateName::Pending)],
+        Phase::Ready => vec![part(StateName::Pending), part(StateName::Failed)],
     }
 }
 

@@ -9,17 +9,23 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use super::gate::{GATE_TIMEOUT, Gate};
+use super::statement::Statements;
+use crate::rows::jobs::causes::recount::assign_all;
 use crate::upkeep::added_migrations::added_migrations;
 use crate::{Result, StoreError};
 use sys::failpoint;
 use sys::fs::owner_only;
 
 /// The statements that lead from each version to the next. Append-only once a version has been released.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../../../../../migrations/sqlite/0001_schema.sql"),
     include_str!("../../../../../migrations/sqlite/0002_hosts.sql"),
     include_str!("../../../../../migrations/sqlite/0003_minutes.sql"),
+    include_str!("../../../../../migrations/sqlite/0004_causes.sql"),
 ];
+
+/// The version in which dead jobs got their causes: those that a store has when it is migrated get theirs then.
+const CAUSES_VERSION: usize = 4;
 
 /// The schema version that this program reads and writes.
 #[expect(clippy::cast_possible_wrap, reason = "a handful of migrations")]
@@ -80,8 +86,11 @@ fn migrate(connection: &Connection) -> Result<()> {
 fn apply(connection: &Connection) -> Result<()> {
     let from = usize::try_from(version(connection)?).unwrap_or(0);
     let migrations = MIGRATIONS.into_iter().chain(added_migrations().iter().map(String::as_str));
-    for migration in migrations.skip(from) {
+    for (version, migration) in migrations.enumerate().skip(from) {
         connection.execute_batch(migration)?;
+        if version + 1 == CAUSES_VERSION {
+            assign_all(&Statements::of(connection))?;
+        }
     }
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", newest_version())?;
