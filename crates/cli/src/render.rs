@@ -10,6 +10,7 @@ pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod report_change;
 pub(crate) mod screen;
+pub(crate) mod sparkline;
 pub(crate) mod table;
 pub(crate) mod terminal_text;
 pub(crate) mod text;

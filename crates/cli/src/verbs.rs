@@ -10,7 +10,9 @@ use sys::program::ExitCode;
 
 use clap::{ArgMatches, Command};
 
-use self::inspect::{events, explain, graph, list, logs, metrics, show, status, summary, upcoming, wait};
+use self::inspect::{
+    events, explain, graph, history, list, logs, metrics, show, status, summary, upcoming, wait,
+};
 use self::jobs::{batch, enqueue, run, schedule};
 use self::manage::{cancel, dlq, edit, pause, remove, resume, retry};
 use self::upkeep::{
@@ -53,6 +55,7 @@ pub(super) const GROUPS: [Group; 6] = [
             &Row("wait", Reference(wait::run)),
             &Row("graph", Reference(graph::run)),
             &Row("events", Reference(events::run)),
+            &Row("history", Reference(history::run)),
             &Row("metrics", Reference(metrics::run)),
         ],
     },

@@ -7,7 +7,7 @@ pub use sample::sample;
 use super::OpError;
 use super::error::Named;
 use domain::values::name::HookName;
-use store::{Hook, NewHook, Store};
+use store::{Hook, HookDeliveries, NewHook, Store};
 
 pub fn parse_name(typed: &str) -> Result<HookName, OpError> {
     typed.parse().map_err(|source| OpError::BadName { what: "name", typed: typed.to_owned(), source })
@@ -26,6 +26,14 @@ pub fn find(store: &dyn Store, name: &HookName) -> Result<Hook, OpError> {
     match hooks.iter().position(|hook| hook.name == *name) {
         Some(at) => Ok(hooks.swap_remove(at)),
         None => Err(no_such(name, &hooks)),
+    }
+}
+
+/// The deliveries of a hook that are waiting, up to `limit`, and its last results.
+pub fn deliveries(store: &dyn Store, name: &HookName, limit: usize) -> Result<HookDeliveries, OpError> {
+    match store.deliveries(name, limit)? {
+        Some(deliveries) => Ok(deliveries),
+        None => Err(no_such(name, &store.hooks()?)),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Operations on jobs: enqueue, list, change, follow, wait.
 
 pub mod batch;
+pub mod bulk;
 pub mod calling_job;
 pub mod change;
+pub mod clone;
 pub mod columns;
 pub mod dependency_failure;
 pub mod dlq;

@@ -18,7 +18,9 @@ use domain::job::unique::UniqueFor;
 use domain::job::{Attempt, JobEvent, JobRecord, OnDependencyFailure};
 use domain::values::name::{BatchName, JobId, ScheduleName};
 use domain::values::timestamp::Timestamp;
-use store::{Batch, Queue, ServedJobs, Worker};
+use store::{
+    Batch, FailedAttempt, HookDeliveries, JobCount, Queue, ServedJobs, TryResult, WaitingDelivery, Worker,
+};
 
 /// Declares the JSON of a type: the names and values of its fields, in order.
 macro_rules! json_object {
@@ -276,6 +278,59 @@ json_object! {
         finished_at: batch.finished_at,
         total: batch.total(),
         jobs: by_state(&batch.counts),
+    }
+}
+
+json_object! {
+    /// How many jobs match a filter; not `exact` if the time was up before all were looked at.
+    CountJson(count: JobCount) {
+        count: count.count,
+        exact: count.is_exact,
+        by_state: by_state(&count.by_state),
+        by_queue: count.by_queue,
+    }
+}
+
+json_object! {
+    FailedAttemptJson(failed: FailedAttempt) {
+        number: failed.number,
+        id: failed.job,
+        queue: failed.queue,
+        command: failed.command,
+        state: failed.state,
+        attempt: failed.attempt,
+        finished_at: failed.finished_at,
+        duration_ms: failed.duration.as_millis(),
+        outcome: failed.outcome.name(),
+        exit_code: failed.exit_code,
+        signal: failed.signal.map(|signal| signal.to_string()),
+        error: failed.error,
+    }
+}
+
+json_object! {
+    /// `waiting` has the next deliveries, `results` the last tries, newest first.
+    DeliveriesJson(deliveries: HookDeliveries) {
+        waiting: deliveries.waiting.iter().map(WaitingDeliveryJson::from).collect::<Vec<_>>(),
+        results: deliveries.results.iter().map(TryResultJson::from).collect::<Vec<_>>(),
+    }
+}
+
+json_object! {
+    WaitingDeliveryJson(delivery: WaitingDelivery) {
+        id: delivery.name,
+        created_at: delivery.created_at,
+        due_at: delivery.due_at,
+        tries: delivery.tries,
+        sending: delivery.is_sending,
+    }
+}
+
+json_object! {
+    TryResultJson(result: TryResult) {
+        at: result.at,
+        delivery: result.delivery,
+        error: result.error,
     }
 }
 

@@ -28,6 +28,12 @@ impl dyn Store + '_ {
         self.transact("remove_hook", |tx| hooks::remove(tx, name, by))
     }
 
+    /// The deliveries of a hook that are waiting, the next one first, up to `limit`, and the last results; `None` if there
+    /// is no hook of this name.
+    pub fn deliveries(&self, hook: &HookName, limit: usize) -> Result<Option<HookDeliveries>> {
+        self.view(|tx| deliveries::of_hook(tx, hook, limit))
+    }
+
     /// One turn of a delivering worker: records the results of its deliveries, and takes up to `want` new ones.
     pub fn exchange_deliveries(
         &self,
@@ -70,6 +76,38 @@ pub struct Hook {
 
 /// Pending deliveries are counted up to this number, so that listing hooks stays cheap.
 pub const MAX_PENDING_COUNTED: u64 = 10_000;
+
+/// The deliveries of a hook.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookDeliveries {
+    pub waiting: Vec<WaitingDelivery>,
+    /// Newest first.
+    pub results: Vec<TryResult>,
+}
+
+/// An event that a hook has not been notified of yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingDelivery {
+    /// The id that the receiver sees.
+    pub name: String,
+    /// The event as JSON.
+    pub payload: String,
+    pub created_at: Timestamp,
+    pub due_at: Timestamp,
+    /// How often it was tried.
+    pub tries: u32,
+    /// A worker is sending it.
+    pub is_sending: bool,
+}
+
+/// How a try to deliver an event ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TryResult {
+    pub at: Timestamp,
+    pub delivery: String,
+    /// Why it failed; `None` if it succeeded.
+    pub error: Option<String>,
+}
 
 /// The result of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,12 +3,11 @@
 //! Workers take a step now and then; `queuectl prune` takes all steps in a row. Each step is a short transaction, so
 //! that no writer waits long. A pass that is killed loses nothing, because the next pass starts from the beginning.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::ReadDir;
 use std::path::{Path, PathBuf};
 
-use super::{Cursor, EnvironmentGc, JobRef, Prunable, PruneResult, PruneStep, Result, Store};
+use super::{Cursor, EnvironmentGc, JobFilter, JobRef, Prunable, PruneResult, PruneStep, Result, Store};
 use domain::job::life::StateName;
 use domain::log::{file_name, parse_file_name};
 use domain::settings::Settings;
@@ -16,6 +15,8 @@ use domain::values::timestamp::Timestamp;
 
 /// How many rows a step examines.
 const ROWS_PER_STEP: usize = 250;
+/// How many numbers are searched for selected jobs at once.
+const NUMBERS_PER_SELECTION: u64 = 10_000;
 /// How many jobs a step examines that only looks for environments in use.
 const JOBS_PER_GC_STEP: usize = 2_000;
 
@@ -57,6 +58,8 @@ pub struct RetentionPass {
     after: Cursor,
     /// The selected jobs that are not yet examined.
     selected: Vec<JobRef>,
+    /// Selects more of them, below this number.
+    filter: Option<(JobFilter, u64)>,
     environment_gc: EnvironmentGc,
     logs: PathBuf,
     files: Option<ReadDir>,
@@ -88,6 +91,11 @@ impl RetentionPass {
         Self { selected: jobs, ..Self::new(vec![Stage::Selected], now, logs) }
     }
 
+    /// The jobs that match a filter and have a number up to this one. They are read a few at a time.
+    pub fn of_matching(filter: JobFilter, newest: u64, now: Timestamp, logs: &Path) -> Self {
+        Self { filter: Some((filter, newest + 1)), ..Self::new(vec![Stage::Selected], now, logs) }
+    }
+
     fn new(mut stages: Vec<Stage>, now: Timestamp, logs: &Path) -> Self {
         let rows = |what| Stage::Rows { what, before: now };
         stages.extend([Stage::Environments, rows(Prunable::StaleRows), rows(Prunable::Space)]);
@@ -97,6 +105,7 @@ impl RetentionPass {
             stages,
             after,
             selected: Vec::new(),
+            filter: None,
             environment_gc: EnvironmentGc::default(),
             logs: logs.to_owned(),
             files: None,
@@ -150,12 +159,30 @@ impl RetentionPass {
     }
 
     fn step_selected(&mut self, store: &dyn Store) -> Result<bool> {
+        if self.selected.is_empty() {
+            self.select_more(store)?;
+        }
         let rest = self.selected.len().saturating_sub(ROWS_PER_STEP);
         let pruned = store.prune_jobs(&self.selected[rest..], self.dry_run)?;
         self.selected.truncate(rest);
         self.deleted.jobs += pruned.count;
         self.remove_logs_of(&pruned);
-        Ok(self.selected.is_empty())
+        Ok(self.selected.is_empty() && self.filter.is_none())
+    }
+
+    /// Reads the next window of the filter's jobs.
+    fn select_more(&mut self, store: &dyn Store) -> Result<()> {
+        let Some((filter, below)) = self.filter.take() else {
+            return Ok(());
+        };
+        let window = below.saturating_sub(NUMBERS_PER_SELECTION).max(1)..below;
+        self.selected = store.select_within(&filter, &window, usize::MAX)?;
+        // Steps take the last ones first.
+        self.selected.reverse();
+        if window.start > 1 {
+            self.filter = Some((filter, window.start));
+        }
+        Ok(())
     }
 
     fn remove_logs_of(&self, pruned: &PruneResult) {
@@ -190,16 +217,18 @@ pub fn remove_logs(logs: &Path, number: u64, attempts: u32) {
     }
 }
 
-/// As `remove_logs`, but with an unknown number of attempts: scans the whole folder once.
-pub fn remove_logs_of(logs: &Path, gone: &BTreeSet<u64>) {
+/// Removes the log files in this folder whose jobs do not exist. Scans the whole folder once.
+pub fn remove_orphaned_logs(store: &dyn Store, logs: &Path) -> Result<()> {
     let Ok(entries) = logs.read_dir() else {
-        return;
+        return Ok(());
     };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        if let Some((number, attempt)) = name.to_str().and_then(parse_file_name)
-            && gone.contains(&number)
-        {
+    let mut names = entries.flatten().filter_map(|entry| parse_file_name(entry.file_name().to_str()?));
+    loop {
+        let files: Vec<_> = names.by_ref().take(ROWS_PER_STEP).collect();
+        if files.is_empty() {
+            return Ok(());
+        }
+        for (number, attempt) in store.expired_logs(&files, None)? {
             remove_log(logs, number, attempt);
         }
     }

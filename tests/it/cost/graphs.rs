@@ -5,6 +5,7 @@ use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use ops::OpError;
+use ops::jobs::bulk;
 use ops::jobs::change;
 use ops::jobs::change::{Tally, change_ids};
 use ops::upkeep::prune;
@@ -114,7 +115,7 @@ impl Graph {
         let count = jobs.len() as u64;
         let mut processed = 0;
         let tally =
-            change::change_selected(self.fixture.store.as_ref(), verb, jobs, ACTOR, |more| processed += more)
+            bulk::change_selected(self.fixture.store.as_ref(), verb, jobs, ACTOR, |more| processed += more)
                 .expect("the jobs are changed");
         assert_eq!(processed, count, "each job is processed once");
         assert_eq!((tally.done, tally.skipped), (count, 0), "{verb:?} changes all jobs");
@@ -139,14 +140,9 @@ impl Graph {
     fn remove_newest(&self) {
         let all = self.select(StateName::Cancelled);
         let some = all[..all.len() / 2].to_vec();
-        let tally = change::change_selected(
-            self.fixture.store.as_ref(),
-            JobVerb::Remove,
-            some.clone(),
-            ACTOR,
-            |_| {},
-        )
-        .expect("the jobs are removed");
+        let tally =
+            bulk::change_selected(self.fixture.store.as_ref(), JobVerb::Remove, some.clone(), ACTOR, |_| {})
+                .expect("the jobs are removed");
         assert_eq!(tally.done, some.len() as u64);
     }
 
@@ -216,7 +212,7 @@ fn fault_40_another_writer_is_served_between_two_transactions() {
         other.enqueue(job(&format!("served-{served}")));
         served += 1;
     };
-    change::change_selected(graph.fixture.store.as_ref(), JobVerb::Retry, jobs, ACTOR, enqueue)
+    bulk::change_selected(graph.fixture.store.as_ref(), JobVerb::Retry, jobs, ACTOR, enqueue)
         .expect("a retry");
     assert!(served >= 3, "{served} portions");
 }

@@ -17,12 +17,13 @@ const SELECT_JOBS: &str = "select j.seq from jobs j left join workers w on w.seq
 const PLACEHOLDER: &str = " true";
 
 /// Tables that stay small, however many jobs there are.
-const SMALL_TABLES: [&str; 9] = [
+const SMALL_TABLES: [&str; 10] = [
     "settings",
     "sequence",
     "queues",
     "workers",
     "counters",
+    "causes",
     "hooks",
     "schedules",
     "unkillable",
@@ -38,7 +39,9 @@ const FIRST_ROW_ONLY: [&str; 4] = [
 ];
 
 /// Statements that may sort: their rows are output for the user, or few.
-const SORTED: [&str; 3] = [
+const SORTED: [&str; 4] = [
+    "select id from causes where queue_id = :queue_id or :queue_id is null group by id having sum(count) > 0 \
+     order by sum(count) desc, max(last_at) desc limit :limit",
     "select id, name, paused_at, paused_by, pause_reason, concurrency, rate_count, rate_period_ms, rate_tokens, \
      rate_refilled_at, limits, retry_on, no_retry_on from queues order by name",
     "select id, host, boot_id, pid, supervisor_pid, queues, concurrency, coalesce(held.count, 0) as held, state, \
@@ -52,7 +55,7 @@ const SORTED: [&str; 3] = [
 ];
 
 /// The hot statements by their beginning, and the index that each must use.
-const HOT: [(&str, &str); 48] = [
+const HOT: [(&str, &str); 53] = [
     ("select content from minutes", "minutes USING INTEGER PRIMARY KEY (rowid=?)"),
     ("update minutes set content", "minutes USING INTEGER PRIMARY KEY (rowid=?)"),
     ("select id, content, 0 from minutes", "minutes USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
@@ -113,18 +116,38 @@ const HOT: [(&str, &str); 48] = [
     ("select q.name from waiting w", "w USING PRIMARY KEY (due_at<?)"),
     ("select child_seq from dependencies", "dependencies USING PRIMARY KEY (parent_seq=? AND child_seq>?)"),
     ("update dependencies", "dependencies USING PRIMARY KEY (parent_seq=? AND child_seq=?)"),
-    ("select j.seq, j.state, j.id from jobs j where j.state = :state", "jobs_by_state (state=? AND seq<?)"),
     (
-        "select j.seq, j.state, j.id from jobs j where j.queue_id = :queue_id",
-        "jobs_by_queue (queue_id=? AND state=? AND seq<?)",
+        "select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_by_state where",
+        "jobs_by_state (state=? AND seq>? AND seq<?)",
     ),
+    (
+        "select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_by_queue where",
+        "jobs_by_queue (queue_id=? AND state=? AND seq>? AND seq<?)",
+    ),
+    (
+        "select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_by_schedule where",
+        "jobs_by_schedule (schedule_id=? AND seq>? AND seq<?)",
+    ),
+    (
+        "select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_by_cause where",
+        "jobs_by_cause (cause_id=? AND seq>? AND seq<?)",
+    ),
+    ("select id, seq, state from jobs where cause_id", "jobs_by_cause (cause_id=?)"),
+    ("select a.seq, a.finished_at from attempts a", "attempts_failed ((finished_at,seq)<(?,?))"),
+    ("select j.id, j.seq, j.state, j.command, q.name as queue", "attempts_failed (finished_at<?)"),
     ("select j.seq, j.state, j.id, j.reason", "jobs_by_state (state=? AND seq<?)"),
-    ("select j.seq, j.state, j.id from jobs j where j.blocked_by > 0", "jobs_blocked"),
     (
-        "select j.seq, j.state, j.id from jobs j where j.batch_id = :batch_id",
-        "jobs_by_batch (batch_id=? AND seq<?)",
+        "select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_blocked",
+        "jobs_blocked (seq>? AND seq<?)",
     ),
-    ("select j.seq, j.state, j.id from job_tags u", "u USING PRIMARY KEY (tag=? AND seq<?)"),
+    (
+        "select j.seq, j.state, j.id, j.queue_id from jobs j indexed by jobs_by_batch where",
+        "jobs_by_batch (batch_id=? AND seq>? AND seq<?)",
+    ),
+    (
+        "select j.seq, j.state, j.id, j.queue_id from job_tags u",
+        "u USING PRIMARY KEY (tag=? AND seq>? AND seq<?)",
+    ),
     ("select id from jobs where id >= :prefix", "(id>? AND id<?)"),
     ("select w.seq from waiting w", "w USING PRIMARY KEY ((due_at,seq)>(?,?))"),
     ("select at, event, by from events", "events_by_job (seq=?)"),

@@ -15,9 +15,9 @@ use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use store::{
     AfterEdit, Cursor, Delivery, DeliveryReport, DeliveryResult, Duty, EnvironmentGc, EventPage, EventRange,
-    JobFilter, JobVerb, LeaseRef, MoveError, NewSchedule, OutputPart, Page, PageStart, Pause, Phase,
-    Prunable, PruneStep, ScheduleEdit, ServedJobs, Settlement, ShippedAttempt, Stop, UnkillableProcess,
-    WorkerSlots, WorkerState,
+    JobFilter, JobVerb, LeaseRef, MoveError, NewSchedule, Order, OutputPart, Page, PageStart, Pause, Phase,
+    Prunable, PruneStep, ScheduleEdit, Search, ServedJobs, Settlement, ShippedAttempt, Stop,
+    UnkillableProcess, WorkerSlots, WorkerState,
 };
 
 use crate::store::fixture::new_job::{JobBuilder, batch_name, job, job_id, queue_name};
@@ -136,6 +136,29 @@ fn read_all(fixture: &Fixture) {
     for phase in Phase::ALL {
         list(fixture, &JobFilter::in_phase(phase), None);
     }
+    search(fixture);
+}
+
+/// Searches in every order, and by what has an index of its own.
+fn search(fixture: &Fixture) {
+    let store = fixture.store.as_ref();
+    for order in Order::ALL {
+        store.search(&Search { order, limit: PAGE, ..Search::default() }).expect("a search");
+    }
+    let causes = store.causes(None, PAGE).expect("the causes");
+    let id = causes[0].cause.id();
+    store.cause(id).expect("a cause");
+    store.causes_beginning_with(&id.to_string(), PAGE).expect("the cause");
+    store.newest_failures(None, PAGE).expect("the failures");
+    let worker = Some("w".parse().expect("an id"));
+    for filter in
+        [JobFilter { cause: Some(id), ..JobFilter::default() }, JobFilter { worker, ..JobFilter::default() }]
+    {
+        store.search(&Search { filter, limit: PAGE, ..Search::default() }).expect("a search");
+    }
+    store.inputs(&job_id("dead-1")).expect("the inputs of a job");
+    store.history(Duration::from_secs(86_400), None).expect("a history");
+    store.version().expect("a version");
 }
 
 fn list(fixture: &Fixture, filter: &JobFilter, after: Option<&str>) {
@@ -321,6 +344,8 @@ fn fire_some(fixture: &Fixture) {
     store.set_schedule_pause(&held, Some(&pause), ACTOR).expect("set_schedule_pause");
     store.set_schedule_pause(&held, None, ACTOR).expect("set_schedule_pause");
     store.run_schedule(&held, ACTOR).expect("run_schedule");
+    let runs = JobFilter { schedule: Some(held.clone()), ..JobFilter::default() };
+    store.count(&runs, None).expect("a count");
     store.schedules().expect("schedules");
     let (seen, _) = store.schedule(&held).expect("schedule").expect("it exists");
     let edit = ScheduleEdit {
@@ -347,6 +372,7 @@ fn deliver_hooks(fixture: &Fixture) {
         fixture.store.add_hook(&new_hook(name, event, queue, threshold), ACTOR).expect("the hook is added");
     }
     fixture.store.remove_hook(&hook_name("gone"), ACTOR).expect("the hook is removed");
+    fixture.store.deliveries(&hook_name("success"), PAGE).expect("the deliveries of a hook");
     let doomed = fixture.worker("crashed");
     fixture.reap(&doomed);
     let worker = fixture.worker("delivering");

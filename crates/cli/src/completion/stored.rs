@@ -12,7 +12,7 @@ use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use ops::home::location::{LocationArgs, locate};
 use ops::home::open::glance;
-use ops::jobs::dlq::group_by_cause;
+use ops::jobs::dlq;
 use store::{JobFilter, Page, PageStart, Phase, Result, Store};
 
 use super::Candidate;
@@ -181,7 +181,7 @@ fn tags(store: &dyn Store) -> Result<Vec<Candidate>> {
 }
 
 fn causes(store: &dyn Store) -> Result<Vec<Candidate>> {
-    let causes = group_by_cause(store, &JobFilter::default())?.into_iter().map(|cause| {
+    let causes = dlq::causes(store, None, MAX_CANDIDATES)?.into_iter().map(|cause| {
         let message: String = cause.message.chars().take(MAX_LABEL_CHARS).collect();
         Candidate::new(cause.id.to_string(), format!("{} dead  {}", cause.count, printable(&message)))
     });

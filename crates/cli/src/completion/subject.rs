@@ -9,7 +9,7 @@ use domain::job::priority;
 use domain::schedule::{OnMissed, OnOverlap};
 use domain::values::signal::USUAL;
 use ops::jobs::columns;
-use ops::jobs::list::Sort;
+use ops::jobs::list::order_names;
 use store::Phase;
 use store::postgres::grant::Part;
 
@@ -90,7 +90,7 @@ pub(crate) fn subject(verb: &str, argument: &Arg) -> Subject {
         "key" | "KEY" if verb.starts_with("config") => Subject::SettingKey,
         "value" | "VALUE" if verb.starts_with("config") => Subject::SettingValue,
         "NAMES" => words(columns::known().map(|(name, _)| *name)),
-        "FIELD" => words(Sort::names().into_iter().flat_map(|name| [name.to_owned(), format!("-{name}")])),
+        "ORDER" => words(order_names()),
         "EVENT" => words(HookEvent::ALL.map(HookEvent::name_in_flags)),
         _ => by_flag(id),
     }

@@ -70,12 +70,12 @@ impl StatelessFilterArgs {
         let batch: Option<BatchName> = parse_name("batch", self.batch.as_deref())?;
         let now = context.store()?.now()?;
         Ok(JobFilter {
-            phases: Vec::new(),
             queue,
             tag: self.tag.clone(),
             batch,
             changed_before: self.older_than.map(|age| now.saturating_sub(age)),
             command: self.command_like.clone(),
+            ..JobFilter::default()
         })
     }
 }
@@ -164,7 +164,7 @@ pub(crate) fn hint_dead_not_failed(context: &Context, filter: &JobFilter) -> Res
         return Ok(false);
     }
     let dead = JobFilter { phases: vec![Phase::State(StateName::Dead)], ..filter.clone() };
-    let count = context.store()?.select(&dead, None, usize::MAX)?.len() as u64;
+    let count = context.store()?.count(&dead, None)?.count;
     if count == 0 {
         return Ok(false);
     }

@@ -15,8 +15,8 @@ use domain::values::clock::Clock;
 use domain::values::name::QueueName;
 use ops::escape::write_json_array;
 use ops::jobs::columns::{Fields, parse_column};
-use ops::jobs::list::Sort;
-use store::StoreError;
+use ops::jobs::list::parse_order;
+use store::{Order, StoreError};
 
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Output")]
@@ -24,10 +24,10 @@ pub(crate) struct ListFormatArgs {
     /// Print these fields, named as in JSON: id,state,exit_code
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_column)]
     columns: Vec<&'static JobField>,
-    /// Sort by this field, in descending order after a -: created, updated, priority, run_at, started, finished, attempts,
-    /// failures, queue, state, id or command
-    #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
-    pub(crate) sort: Option<Sort>,
+    /// List in this order: newest, oldest, claim (ready jobs as workers take them), soonest (scheduled jobs),
+    /// longest-running, or last-failed (jobs with a failed attempt)
+    #[arg(long, value_name = "ORDER", allow_hyphen_values = true, value_parser = parse_order)]
+    pub(crate) sort: Option<Order>,
     /// Print in this format: table, json (an array), jsonl, csv (with a header) or ids [default: table]
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<Format>,

@@ -3,6 +3,7 @@
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod graph;
+pub(crate) mod history;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod metrics;

@@ -244,7 +244,7 @@ impl JobSpec {
         }
     }
 
-    pub(super) fn retries(&self) -> Result<Option<u32>, SpecError> {
+    pub fn retries(&self) -> Result<Option<u32>, SpecError> {
         match (self.max_retries, self.max_attempts) {
             (Some(_), Some(_)) => Err(SpecError::BothRetries),
             (retries, None) => Ok(retries),
@@ -252,7 +252,7 @@ impl JobSpec {
         }
     }
 
-    pub(super) fn start(&self) -> Result<Option<Start>, SpecError> {
+    pub fn start(&self) -> Result<Option<Start>, SpecError> {
         match (self.run_at, self.delay) {
             (Some(_), Some(_)) => Err(SpecError::BothTimes),
             (Some(at), None) => Ok(Some(Start::At(at))),

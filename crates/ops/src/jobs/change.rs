@@ -1,10 +1,9 @@
-//! Cancelling, retrying and removing jobs: by id with a result for each, or by selection with counts.
+//! Cancelling, retrying and removing jobs: by id, with a result for each.
 //!
-//! Jobs that match a filter are first selected in a read-only transaction, so that a slow search does not block writers.
 //! All jobs are changed in portions of one short transaction each. A selected job whose state has changed since is
-//! skipped and counted.
+//! skipped and counted. [`super::bulk`] finds the jobs of a filter.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -80,6 +79,7 @@ fn change_each(
             dependents.entry(of).or_default().push(id);
         }
     });
+    let end = end.and_then(|()| tally.end(store));
     let jobs = if verb == Verb::Remove { before } else { find_all(store, &ids[..changes.len()])? };
     for ((id, change), job) in ids.iter().zip(changes).zip(jobs) {
         results.push(match (change, job) {
@@ -112,63 +112,6 @@ fn done(verb: Verb) -> &'static str {
     }
 }
 
-/// Changes selected jobs and calls `progress` with the number of jobs in each portion.
-pub fn change_selected(
-    store: &dyn Store,
-    verb: Verb,
-    mut jobs: Vec<JobRef>,
-    by: &str,
-    mut progress: impl FnMut(u64),
-) -> Result<Tally, OpError> {
-    if verb.is_retry() {
-        // Retry parents before their dependents, so that the dependents wait for them again.
-        jobs.reverse();
-    }
-    let mut tally = Tally::default();
-    let mut order = RetryOrder::default();
-    while !jobs.is_empty() {
-        let (mut next, mut rest) = (Vec::new(), jobs.iter());
-        let each = |portion: PartialChange| {
-            for (change, job) in portion.changes.iter().zip(rest.by_ref()).filter(|_| verb.is_retry()) {
-                next.extend(order.after(job, change));
-            }
-            progress(portion.changes.len() as u64);
-        };
-        if let Err(source) = tally.change(store, verb, Targets::Selected(&jobs), by, each) {
-            return Err(partly_done(tally.done, source));
-        }
-        tally.skipped = tally.skipped.saturating_sub(next.len() as u64);
-        jobs = next;
-    }
-    Ok(tally)
-}
-
-/// Selected jobs that were refused because of a dependency whose turn comes later: it was enqueued after them.
-#[derive(Debug, Default)]
-struct RetryOrder {
-    retried: HashSet<JobId>,
-    refused: HashMap<JobId, Vec<JobRef>>,
-}
-
-impl RetryOrder {
-    /// The jobs to try again after this result. One whose dependency was retried and has failed again is not among them.
-    fn after(&mut self, job: &JobRef, change: &Change) -> Vec<JobRef> {
-        match change {
-            Change::Done(_) => {
-                self.retried.insert(job.id.clone());
-                return self.refused.remove(&job.id).unwrap_or_default();
-            }
-            Change::Conflict(Conflict::DependencyFailed { dependency, .. }) => {
-                if !self.retried.contains(dependency) {
-                    self.refused.entry(dependency.clone()).or_default().push(job.clone());
-                }
-            }
-            Change::Conflict(_) | Change::NotFound => {}
-        }
-        Vec::new()
-    }
-}
-
 /// How many jobs were changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -181,8 +124,8 @@ pub struct Tally {
     pub leaves_dependents: bool,
     /// How many of the `done` jobs their workers have not ended yet.
     pub ending: u64,
-    /// The numbers of the selected jobs that were removed.
-    removed: BTreeSet<u64>,
+    /// Whether the caller stopped it before all jobs had their turn.
+    pub was_stopped: bool,
     /// Running jobs that were marked for their workers to end.
     marked: Vec<JobId>,
     /// Jobs that were cancelled with a job they depend on and have not been found among the targets yet.
@@ -190,9 +133,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Changes these jobs, a portion in each transaction, and passes the results of each portion to `each`. Waits up to
-    /// [`CANCEL_WAIT_LIMIT`] for cancelled running jobs to end; most end sooner.
-    fn change(
+    /// Changes these jobs, a portion in each transaction, and passes the results of each portion to `each`.
+    pub(super) fn change(
         &mut self,
         store: &dyn Store,
         verb: Verb,
@@ -212,6 +154,11 @@ impl Tally {
             }
             each(portion);
         }
+        Ok(())
+    }
+
+    /// Waits up to [`CANCEL_WAIT_LIMIT`] for cancelled running jobs to end; most end sooner.
+    pub(super) fn end(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         self.dependents = self.cancelled_with_parent.len() as u64;
         self.ending = wait_until_ended(store, &self.marked)?;
         Ok(())
@@ -226,29 +173,24 @@ impl Tally {
             if is_cancelled && self.cancelled_with_parent.remove(targets.id(at)) {
                 *change = Change::Done(StateName::Cancelled);
             }
-            match (&*change, targets) {
-                (Change::NotFound | Change::Conflict(_), _) => {
+            match change {
+                Change::NotFound | Change::Conflict(_) => {
                     self.skipped += 1;
                     continue;
                 }
-                (Change::Done(StateName::Processing), _) if verb.is_cancel() => {
+                Change::Done(StateName::Processing) if verb.is_cancel() => {
                     self.marked.push(targets.id(at).clone());
                 }
-                (Change::Done(_), Targets::Selected(jobs)) if verb == Verb::Remove => {
-                    self.removed.insert(jobs[at].number);
-                }
-                (Change::Done(_), Targets::Selected(_) | Targets::Ids(_)) => {}
+                Change::Done(_) => {}
             }
             self.done += 1;
         }
     }
+}
 
-    /// Deletes the log files of the removed jobs.
-    pub fn remove_logs(&self, home: &Path) {
-        if !self.removed.is_empty() {
-            retention::remove_logs_of(&home.join(log::FOLDER), &self.removed);
-        }
-    }
+/// Deletes the log files of jobs that were removed by selection.
+pub fn remove_orphaned_logs(store: &dyn Store, home: &Path) -> Result<(), StoreError> {
+    retention::remove_orphaned_logs(store, &home.join(log::FOLDER))
 }
 
 /// Deletes the log files of jobs that were removed by id.
@@ -294,7 +236,7 @@ fn cancelled_with(store: &dyn Store, job: &Job, began: Timestamp) -> Result<Vec<
 }
 
 /// Converts a store error that occurred after `done` jobs were changed.
-fn partly_done(done: u64, source: StoreError) -> OpError {
+pub(super) fn partly_done(done: u64, source: StoreError) -> OpError {
     if done == 0 { source.into() } else { OpError::PartlyDone { done, source } }
 }
 
@@ -309,7 +251,7 @@ pub fn check_dead(job: &Job) -> Result<(), OpError> {
 }
 
 /// All jobs that match a filter now, newest first. They are read in one query, because with pages each page would search
-/// again from the start for states that few jobs are in.
+/// again from the start for states that few jobs are in. See [`super::bulk`] for more jobs than fit into memory.
 pub fn select(store: &dyn Store, filter: &JobFilter) -> Result<Vec<JobRef>, StoreError> {
     store.select(filter, None, usize::MAX)
 }

@@ -8,9 +8,10 @@ use serde::Serialize;
 use crate::OpError;
 use crate::error::Named;
 use domain::job::cause::{Cause, CauseId};
+use domain::job::life::StateName;
 use domain::values::name::{JobId, QueueName};
 use domain::values::timestamp::Timestamp;
-use store::{DeadJob, JobFilter, JobRef, Store, StoreError};
+use store::{CauseSummary, DeadJob, JobFilter, Phase, Store, StoreError};
 
 /// How many dead jobs are read at once.
 const CHUNK: usize = 10_000;
@@ -28,30 +29,73 @@ pub struct CauseGroup {
     pub message: String,
     pub count: u64,
     pub queues: BTreeSet<QueueName>,
+    pub first_at: Timestamp,
     pub last_at: Timestamp,
-    /// The job that died last.
+    /// The newest of these jobs.
     pub example: JobId,
     /// Its number.
     pub number: u64,
 }
 
-/// Groups the dead jobs that match the filter, largest group first.
+/// Groups the dead jobs that match the filter, largest group first. The store has counted them, unless the filter asks for
+/// more than a queue.
 pub fn group_by_cause(store: &dyn Store, filter: &JobFilter) -> Result<Vec<CauseGroup>, StoreError> {
+    let of_queue =
+        JobFilter { queue: filter.queue.clone(), phases: filter.phases.clone(), ..JobFilter::default() };
+    if *filter == of_queue {
+        let groups = causes(store, filter.queue.as_ref(), usize::MAX)?;
+        let dead = JobFilter { phases: vec![Phase::State(StateName::Dead)], ..of_queue };
+        // A store of an earlier version has counted none.
+        if groups.iter().map(|group| group.count).sum::<u64>() == store.count(&dead, None)?.count {
+            return Ok(groups);
+        }
+    }
+    group_one_by_one(store, filter)
+}
+
+/// The causes with the most dead jobs, in one queue or in all.
+pub fn causes(
+    store: &dyn Store,
+    queue: Option<&QueueName>,
+    limit: usize,
+) -> Result<Vec<CauseGroup>, StoreError> {
+    Ok(store.causes(queue, limit)?.into_iter().map(CauseGroup::from).collect())
+}
+
+impl From<CauseSummary> for CauseGroup {
+    fn from(summary: CauseSummary) -> Self {
+        let CauseSummary { cause, count, queues, first_at, last_at, example } = summary;
+        Self {
+            id: cause.id(),
+            reason: cause.reason,
+            exit_code: cause.exit_code,
+            signal: cause.signal.map(|signal| signal.to_string()),
+            message: cause.message,
+            count,
+            queues: queues.into_keys().collect(),
+            first_at,
+            last_at,
+            example: example.id,
+            number: example.number,
+        }
+    }
+}
+
+fn group_one_by_one(store: &dyn Store, filter: &JobFilter) -> Result<Vec<CauseGroup>, StoreError> {
     let mut groups: BTreeMap<CauseId, CauseGroup> = BTreeMap::new();
     for_each_dead(store, filter, |cause, dead| {
         let group = groups.entry(cause.id()).or_insert_with(|| new_group(cause, &dead));
         group.count += 1;
+        group.first_at = group.first_at.min(dead.finished_at);
+        group.last_at = group.last_at.max(dead.finished_at);
         group.queues.insert(dead.queue);
-        if dead.finished_at > group.last_at {
-            group.last_at = dead.finished_at;
-            (group.example, group.number) = (dead.job.id, dead.job.number);
-        }
     })?;
     let mut groups: Vec<CauseGroup> = groups.into_values().collect();
     groups.sort_by_key(|group| (Reverse(group.count), Reverse(group.last_at)));
     Ok(groups)
 }
 
+/// The jobs come from new to old, so the first one is the newest.
 fn new_group(cause: Cause, dead: &DeadJob) -> CauseGroup {
     CauseGroup {
         id: cause.id(),
@@ -61,42 +105,41 @@ fn new_group(cause: Cause, dead: &DeadJob) -> CauseGroup {
         message: cause.message,
         count: 0,
         queues: BTreeSet::new(),
+        first_at: dead.finished_at,
         last_at: dead.finished_at,
         example: dead.job.id.clone(),
         number: dead.job.number,
     }
 }
 
-/// The dead jobs that match the filter and died of one cause, newest first. The cause is named by the beginning of its
-/// id, or by the number or the id of a dead job.
-pub fn jobs_of_cause(store: &dyn Store, filter: &JobFilter, typed: &str) -> Result<Vec<JobRef>, OpError> {
-    let mut found: BTreeMap<CauseId, Vec<JobRef>> = BTreeMap::new();
-    let mut of_example = None;
-    for_each_dead(store, filter, |cause, dead| {
-        if dead.job.id.as_str() == typed || dead.job.number.to_string() == typed {
-            of_example = Some(cause.id());
-        }
-        if cause.id().begins_with(typed) {
-            found.entry(cause.id()).or_default().push(dead.job);
-        }
-    })?;
+/// The cause that the caller named by the beginning of its id, or by the number or the id of a dead job.
+pub fn find_cause(store: &dyn Store, typed: &str) -> Result<CauseId, OpError> {
+    let ambiguous = || OpError::AmbiguousCause { typed: typed.to_owned() };
+    let beginning = store.causes_beginning_with(typed, 2)?;
     // A few digits may be both a number and the beginning of an id.
-    let is_other = |example: CauseId| !found.is_empty() && !found.contains_key(&example);
-    if found.len() > 1 || of_example.is_some_and(is_other) {
-        return Err(OpError::AmbiguousCause { typed: typed.to_owned() });
+    match (&beginning[..], cause_of_job(store, typed)?) {
+        ([named], Some(of_job)) if *named != of_job => Err(ambiguous()),
+        ([named], _) => Ok(*named),
+        ([], Some(of_job)) => Ok(of_job),
+        ([], None) => Err(OpError::NoSuch { what: Named::Cause, name: typed.to_owned(), nearest: None }),
+        ([_, _, ..], _) => Err(ambiguous()),
     }
-    if let Some(jobs) = found.into_values().next() {
-        return Ok(jobs);
+}
+
+fn cause_of_job(store: &dyn Store, typed: &str) -> Result<Option<CauseId>, StoreError> {
+    let by_id: Option<JobId> = typed.parse().ok();
+    let mut found = by_id.map(|id| store.find(&id)).transpose()?.flatten();
+    if found.is_none()
+        && let Ok(number) = typed.parse()
+        && let Some(id) = store.id_of_number(number)?
+    {
+        found = store.find(&id)?;
     }
-    let missing = || OpError::NoSuch { what: Named::Cause, name: typed.to_owned(), nearest: None };
-    let example = of_example.ok_or_else(missing)?;
-    let mut jobs = Vec::new();
-    for_each_dead(store, filter, |cause, dead| {
-        if cause.id() == example {
-            jobs.push(dead.job);
-        }
-    })?;
-    Ok(jobs)
+    Ok(found.and_then(|job| {
+        let reason = job.life.state.dead_reason()?.name().to_owned();
+        let error = job.latest.error.as_deref().unwrap_or_default();
+        Some(Cause::new(reason, job.latest.exit_code, job.latest.signal, error).id())
+    }))
 }
 
 fn for_each_dead(

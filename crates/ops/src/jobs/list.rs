@@ -3,105 +3,51 @@
 //! Each page is a separate snapshot. In the order of enqueuing no job is listed twice, regardless of concurrent changes; a
 //! job that changes meanwhile may be listed before or after the change, or omitted if it no longer matches the filter.
 
-use std::cmp::{Ordering, Reverse};
 use std::collections::VecDeque;
-use std::str::FromStr;
 
 use domain::job::Job;
 use domain::text::nearest::suggestion;
 use domain::values::name::JobId;
-use domain::values::timestamp::Timestamp;
-use store::{JobFilter, JobRef, Page, PageStart, Store, StoreError};
+use store::{JobFilter, Order, Page, PageStart, Phase, Search, Store, StoreError};
 
 /// How many jobs a page contains.
 const CHUNK: usize = 1_000;
 
-/// The sort key and direction.
-#[derive(Clone, Copy, Debug)]
-pub struct Sort {
-    value: SortValue,
-    descending: bool,
-}
-
-/// The value of a job to sort by; `None` if it has no such value.
-type SortValue = fn(&Job) -> Option<Value>;
-
-/// The sort keys.
-const KEYS: [(&str, SortValue); 12] = [
-    ("created", |job| i64::try_from(job.number).ok().map(Value::Number)),
-    ("updated", |job| time(Some(job.updated_at))),
-    ("priority", |job| Some(Value::Number(job.priority.into()))),
-    ("run_at", |job| time(job.life.run_at)),
-    ("started", |job| time(job.latest.started_at)),
-    ("finished", |job| time(job.life.state.finished_at())),
-    ("attempts", |job| Some(Value::Number(job.life.attempts.into()))),
-    ("failures", |job| Some(Value::Number(job.life.failures.into()))),
-    ("queue", |job| Some(text(job.queue.as_str()))),
-    ("state", |job| Some(text(job.life.state.name().name()))),
-    ("id", |job| Some(text(job.id.as_str()))),
-    ("command", |job| Some(text(&job.command))),
-];
-
-fn time(at: Option<Timestamp>) -> Option<Value> {
-    at.map(|at| Value::Number(at.as_millis()))
-}
-
-fn text(text: &str) -> Value {
-    Value::Text(text.to_owned())
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("jobs cannot be sorted by `{typed}`; {}", suggestion(typed, "sort keys", &KEYS.map(|(name, _)| name)))]
-pub struct SortError {
-    typed: String,
+pub enum OrderError {
+    #[error("jobs cannot be listed by `{typed}`; {}", suggestion(typed, "orders", &order_names()))]
+    Unknown { typed: String },
+    #[error("in the order `{}` only {} jobs are listed", name_of(*.0), .1.name())]
+    OtherPhase(Order, Phase),
 }
 
-/// A value to sort by. Times are sorted as numbers.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Value {
-    Number(i64),
-    Text(String),
+/// The names of the orders, as people type them.
+pub fn order_names() -> [&'static str; Order::ALL.len()] {
+    Order::ALL.map(name_of)
 }
 
-/// Parses `priority`, `-updated`, and JSON names such as `created_at`.
-impl FromStr for Sort {
-    type Err = SortError;
-
-    fn from_str(text: &str) -> Result<Self, SortError> {
-        let (typed, descending) = text.strip_prefix('-').map_or((text, false), |name| (name, true));
-        let key = |typed: &str| KEYS.into_iter().find(|(name, _)| *name == typed);
-        let found = key(typed).or_else(|| key(typed.strip_suffix("_at")?));
-        let (_, value) = found.ok_or_else(|| SortError { typed: typed.to_owned() })?;
-        Ok(Self { value, descending })
+fn name_of(order: Order) -> &'static str {
+    match order {
+        Order::Newest | Order::Oldest | Order::Claim | Order::Soonest => order.name(),
+        Order::LongestRunning => "longest-running",
+        Order::LastFailed => "last-failed",
     }
 }
 
-/// The part of a job that is kept until all jobs have been read.
-#[derive(Debug)]
-struct SortEntry {
-    value: Option<Value>,
-    number: u64,
-    id: JobId,
+/// Also takes the name with an underscore, as JSON has it.
+pub fn parse_order(typed: &str) -> Result<Order, OrderError> {
+    let found = Order::ALL.into_iter().find(|order| [order.name(), name_of(*order)].contains(&typed));
+    found.ok_or_else(|| OrderError::Unknown { typed: typed.to_owned() })
 }
 
-impl Sort {
-    /// The names of the sort keys.
-    pub fn names() -> [&'static str; KEYS.len()] {
-        KEYS.map(|(name, _)| name)
-    }
-
-    fn entry(self, job: Job) -> SortEntry {
-        SortEntry { value: (self.value)(&job), number: job.number, id: job.id }
-    }
-
-    /// Jobs without a value come last in both directions; among equal values the newest job comes first.
-    fn compare(self, a: &SortEntry, b: &SortEntry) -> Ordering {
-        let order = match (&a.value, &b.value) {
-            (Some(a), Some(b)) if self.descending => b.cmp(a),
-            (Some(a), Some(b)) => a.cmp(b),
-            (a, b) => b.is_some().cmp(&a.is_some()),
-        };
-        order.then_with(|| Reverse(a.number).cmp(&Reverse(b.number)))
+/// The filter for a list in this order: some orders have only jobs of one phase.
+pub fn in_order_of(filter: &JobFilter, order: Order) -> Result<JobFilter, OrderError> {
+    match order.phase() {
+        Some(phase) if filter.phases.iter().any(|other| *other != phase) => {
+            Err(OrderError::OtherPhase(order, phase))
+        }
+        Some(phase) => Ok(JobFilter { phases: vec![phase], ..filter.clone() }),
+        None => Ok(filter.clone()),
     }
 }
 
@@ -117,7 +63,18 @@ pub struct Listing<'s> {
 #[derive(Debug)]
 enum Source {
     Pages(Pages),
-    Ids(std::vec::IntoIter<JobId>),
+    Found(FoundPages),
+}
+
+/// The pages of a search.
+#[derive(Debug)]
+struct FoundPages {
+    /// For the next page.
+    search: Search,
+    /// The jobs that were read but not returned yet.
+    page: std::vec::IntoIter<Job>,
+    /// How many more jobs may be read.
+    left: usize,
 }
 
 #[derive(Debug)]
@@ -165,47 +122,25 @@ impl<'s> Listing<'s> {
         Ok(listing)
     }
 
-    /// The first `limit` matching jobs in sorted order. All matching jobs are read, but only their sort keys are kept.
+    /// The first `limit` matching jobs in this order.
     pub fn sorted(
         store: &'s dyn Store,
-        filter: &JobFilter,
-        sort: Sort,
+        filter: JobFilter,
+        order: Order,
         limit: usize,
     ) -> Result<Self, StoreError> {
-        let mut first: Vec<SortEntry> = Vec::new();
-        let mut more = false;
-        let mut after = None;
-        loop {
-            let page = store.list(filter, &Page { limit: CHUNK, after })?;
-            // Continue by position: the job may be removed before the next page is read.
-            after = page.last().map(PageStart::from);
-            first.extend(page.into_iter().map(|job| sort.entry(job)));
-            let is_last = after.is_none();
-            if is_last || first.len() > limit.saturating_mul(2).max(CHUNK) {
-                first.sort_unstable_by(|a, b| sort.compare(a, b));
-                more |= first.len() > limit;
-                first.truncate(limit);
-            }
-            if is_last {
-                let ids: Vec<JobId> = first.into_iter().map(|entry| entry.id).collect();
-                return Ok(Self { store, source: Source::Ids(ids.into_iter()), more, last: None });
-            }
-        }
-    }
-
-    /// The first `limit` of these jobs, in this order.
-    pub fn of(store: &'s dyn Store, mut jobs: Vec<JobRef>, limit: usize) -> Self {
-        let more = jobs.len() > limit;
-        jobs.truncate(limit);
-        let ids: Vec<JobId> = jobs.into_iter().map(|job| job.id).collect();
-        Self { store, source: Source::Ids(ids.into_iter()), more, last: None }
+        let search = Search { filter, order, ..Search::default() };
+        let found = FoundPages { search, page: Vec::new().into_iter(), left: limit };
+        let mut listing = Self { store, source: Source::Found(found), more: true, last: None };
+        listing.search_page()?;
+        Ok(listing)
     }
 
     /// Whether nothing has been found to list so far.
     pub fn is_empty(&self) -> bool {
         let left = match &self.source {
             Source::Pages(pages) => pages.page.len(),
-            Source::Ids(ids) => ids.len(),
+            Source::Found(found) => found.page.len(),
         };
         left == 0 && !self.more
     }
@@ -238,17 +173,29 @@ impl<'s> Listing<'s> {
         }
     }
 
+    fn search_page(&mut self) -> Result<(), StoreError> {
+        if let Source::Found(found) = &mut self.source {
+            found.search.limit = found.left.min(CHUNK);
+            let page = self.store.search(&found.search)?;
+            found.left -= page.jobs.len();
+            self.more = page.next.is_some();
+            found.search.after = page.next;
+            found.page = page.jobs.into_iter();
+        }
+        Ok(())
+    }
+
     fn next_job(&mut self) -> Result<Option<Job>, StoreError> {
         match &mut self.source {
-            Source::Ids(ids) => {
-                for id in ids {
-                    // Omit a job that was removed since.
-                    if let Some(job) = self.store.find(&id)? {
-                        self.last = Some(id);
-                        return Ok(Some(job));
-                    }
+            Source::Found(found) => {
+                let Some(job) = found.page.next() else {
+                    return Ok(None);
+                };
+                self.last = Some(job.id.clone());
+                if found.page.as_slice().is_empty() && found.left > 0 && self.more {
+                    self.search_page()?;
                 }
-                Ok(None)
+                Ok(Some(job))
             }
             Source::Pages(pages) => {
                 let Some(job) = pages.page.next() else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::log;
 use store::retention::{PruneTotals, RetentionPass};
-use store::{Duty, JobRef, Store, StoreError, settings};
+use store::{Duty, JobFilter, JobRef, Store, StoreError, settings};
 
 /// How long after a manual prune the workers wait before their next one.
 const NEXT_AUTOMATIC_PRUNE: Duration = Duration::from_secs(3_600);
@@ -17,6 +17,8 @@ pub enum PruneScope {
     BySettings,
     /// Those of these jobs that are finished, that no other job waits for, and that do not hold a unique key.
     Chosen(Vec<JobRef>),
+    /// The same for the jobs that match.
+    Matching(JobFilter),
 }
 
 /// Counts what would be deleted.
@@ -53,5 +55,8 @@ fn walk(store: &dyn Store, home: &Path, scope: &PruneScope) -> Result<RetentionP
     Ok(match scope {
         PruneScope::BySettings => RetentionPass::by_settings(&settings::in_force(store)?, now, &logs),
         PruneScope::Chosen(jobs) => RetentionPass::of_selected(jobs.clone(), now, &logs),
+        PruneScope::Matching(filter) => {
+            RetentionPass::of_matching(filter.clone(), store.newest_number()?, now, &logs)
+        }
     })
 }

@@ -67,7 +67,7 @@ pub(super) fn missing_of_worker(tx: &Tx<'_>) -> Result<Option<String>> {
 
 /// The columns of `hooks` without its secret.
 const HOOK_COLUMNS: &str = "id, name, event, queue, threshold, command, url, cwd, environment_id, created_at, created_by, \
-                            delivered_at, failing_since, error, gave_up, gave_up_at";
+                            delivered_at, failing_since, error, gave_up, gave_up_at, results";
 
 /// Statements for the owner of the schema to run, as one transaction. They first take away the rights that the role has
 /// in the schema, so that its part can also become smaller.

@@ -59,7 +59,7 @@ fn other_requests_and_readers_get_the_newest_first() {
     assert_eq!(ids_seen(&home, &["--command-like", "*"]), newest);
     assert_eq!(ids_seen(&home, &["--state", "dead,running"]), ["running", "dead"]);
     assert_eq!(ids_seen(&home, &["--after", "running"]), ["failed", "dead"]);
-    assert_eq!(ids_seen(&home, &["--sort", "id"])[0], "cancelled");
+    assert_eq!(ids_seen(&home, &["--sort", "oldest"])[0], "dead");
     home.run(["list", "--format", "ids"]).ok().prints(&(newest.join("\n") + "\n"));
     home.run(["list", "--all", "--format", "ids"]).ok().prints(&(newest.join("\n") + "\n"));
     home.run(["list", "--all", "--limit", "3"]).fails(2);

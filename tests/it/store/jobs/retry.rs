@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::job::life::{State, StateName};
 use domain::job::outcome::Outcome;
-use ops::jobs::change::change_selected;
+use ops::jobs::bulk::change_selected;
 use store::{Change, Conflict, JobFilter, JobRef, JobVerb, Phase, Settlement, Targets};
 
 use crate::store::fixture::new_job::{job, job_id};

@@ -8,10 +8,9 @@ use crate::flags::whole_number::whole_number;
 use crate::render::list_format;
 use crate::render::list_format::{ListFormatArgs, Listed};
 use crate::render::text::grouped;
-use ops::OpError;
-use ops::jobs::list::Listing;
+use ops::jobs::list::{Listing, in_order_of};
 use ops::jobs::overview;
-use store::{JobFilter, JobRef, StoreError};
+use store::{JobFilter, StoreError};
 
 /// List jobs
 ///
@@ -29,7 +28,7 @@ use store::{JobFilter, JobRef, StoreError};
 #[command(after_help = "Examples:
   queuectl list
   queuectl list --state failed --queue mail
-  queuectl list --columns id,state,exit_code,error --sort -updated
+  queuectl list --columns id,state,exit_code,error --sort last-failed
   queuectl list --format csv --limit 1000 > jobs.csv
   queuectl list --json --limit 1000 | jq -r '.[].id'")]
 pub(crate) struct Args {
@@ -59,24 +58,6 @@ pub(crate) struct PageArgs {
 impl PageArgs {
     fn limit(&self) -> usize {
         if self.all { usize::MAX } else { self.limit.unwrap_or(DEFAULT_LIMIT) }
-    }
-
-    /// The requested part of jobs that are given newest first.
-    pub(crate) fn part_of<'a>(
-        &self,
-        context: &'a Context,
-        mut jobs: Vec<JobRef>,
-    ) -> Result<Listing<'a>, Failure> {
-        if self.shape.sort.is_some() {
-            return Err(Failure::usage("--sort cannot be combined with --cause"));
-        }
-        let store = context.store()?;
-        if let Some(after) = &self.after {
-            let id = resolve_id(context, after)?;
-            let last = store.find(&id)?.ok_or(OpError::NoSuchJob(id))?;
-            jobs.retain(|job| job.number < last.number);
-        }
-        Ok(Listing::of(store, jobs, self.limit()))
     }
 }
 
@@ -152,7 +133,10 @@ pub(crate) fn show_page(
             return Err(Failure::usage("--after cannot be combined with --sort")
                 .with_hint("use a larger --limit; it has no maximum"));
         }
-        Some(sort) => Listing::sorted(context.store()?, filter, sort, args.limit())?,
+        Some(order) => {
+            let filter = in_order_of(filter, order).map_err(|error| Failure::usage(error.to_string()))?;
+            Listing::sorted(context.store()?, filter, order, args.limit())?
+        }
     };
     if jobs.is_empty() && args.shape.is_table(context) && !hint_dead_not_failed(context, filter)? {
         nothing.map_or(Ok(()), |nothing| context.hint(nothing))?;
@@ -160,7 +144,7 @@ pub(crate) fn show_page(
     print_page(context, args, jobs, listed)
 }
 
-pub(crate) fn print_page(
+fn print_page(
     context: &Context,
     args: &PageArgs,
     mut jobs: Listing<'_>,

@@ -2,6 +2,7 @@
 //!
 //! By id, every job is tried, every result is reported, and the worst failure is returned. A selection is counted.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use sys::program::ExitCode;
 
@@ -19,14 +20,16 @@ use crate::render::report_change::report_change;
 use crate::render::text::{grouped, jobs, printable};
 use crate::verbs::jobs::autostart::autostart_if_ready;
 use domain::job::Job;
+use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;
+use ops::jobs::bulk::bulk;
 use ops::jobs::change::{
-    ChangeResults, ChangedJob, Tally, Verb, by_state, change_ids, change_selected, changeable,
-    default_phases, remove_logs, select,
+    ChangeResults, ChangedJob, Tally, Verb, by_state, change_ids, changeable, default_phases, remove_logs,
+    remove_orphaned_logs,
 };
 use ops::json::JobJson;
-use store::{JobFilter, JobRef, Phase, Store};
+use store::{JobCount, JobFilter, JobRef, Phase, Search, Store};
 use sys::process::user;
 
 /// At most this many jobs are shown by `--dry-run`.
@@ -91,11 +94,11 @@ fn change_all(
         Selection::Matching(filter) => {
             let names_states = !filter.phases.is_empty();
             let filter = restrict_states(filter, wording)?;
-            let selected = select(context.store()?, &filter)?;
-            if selected.is_empty() {
+            let count = context.store()?.count(&filter, None)?;
+            if count.count == 0 {
                 hint_none_selected(context, &filter, names_states, wording)?;
             }
-            change_selection(context, selected, args, wording)?;
+            change_matching(context, &filter, &count, args, wording)?;
             Ok(None)
         }
     }
@@ -129,8 +132,9 @@ fn hint_none_selected(
 
 /// Prints a hint if jobs in other states match: the verb excludes them unless the user names their state, or at all.
 fn hint_other_states(context: &Context, filter: &JobFilter, wording: &Wording) -> Result<bool, Failure> {
-    let others = select(context.store()?, &JobFilter { phases: Vec::new(), ..filter.clone() })?;
-    let parts: Vec<String> = by_state(&others)
+    let others = context.store()?.count(&JobFilter { phases: Vec::new(), ..filter.clone() }, None)?;
+    let parts: Vec<String> = others
+        .by_state
         .into_iter()
         .map(|(state, count)| {
             let (jobs, name, verb) = (jobs(count), state.name(), wording.infinitive);
@@ -164,22 +168,26 @@ fn restrict_states(filter: JobFilter, wording: &Wording) -> Result<JobFilter, Fa
         .with_hint(format!("the states are {}", names.join(", "))))
 }
 
-/// Changes selected jobs; counts and reports them.
-pub(crate) fn change_selection(
+/// Changes the jobs that match; counts and reports them.
+fn change_matching(
     context: &Context,
-    selected: Vec<JobRef>,
+    filter: &JobFilter,
+    count: &JobCount,
     args: &ChangeArgs,
     wording: &Wording,
 ) -> Result<(), Failure> {
+    let store = context.store()?;
     if args.dry_run {
-        return preview(context, &selected, wording);
+        let search = Search { filter: filter.clone(), limit: MAX_PREVIEW_JOBS, ..Search::default() };
+        return preview(context, &count.by_state, &store.search(&search)?.jobs, wording);
     }
-    confirm(context, wording.infinitive, selected.len() as u64, args.yes)?;
-    let mut bar = Bar::new(context, wording.participle, Some(selected.len() as u64));
-    let tally =
-        change_selected(context.store()?, wording.verb, selected, &user::name(), |more| bar.advance(more))?;
+    confirm(context, wording.infinitive, count.count, args.yes)?;
+    let mut bar = Bar::new(context, wording.participle, Some(count.count));
+    let tally = bulk(store, wording.verb, filter, &user::name(), |more| bar.advance(more), || false)?;
     drop(bar);
-    tally.remove_logs(&context.location()?.home);
+    if wording.verb == Verb::Remove && tally.done > 0 {
+        remove_orphaned_logs(store, &context.location()?.home)?;
+    }
     print_tally(context, &tally, wording)
 }
 
@@ -294,16 +302,25 @@ fn hints(tally: &Tally) -> Vec<String> {
 fn preview_ids(context: &Context, ids: &[JobId], wording: &Wording) -> Result<Option<Exit>, Failure> {
     let (mut seen, worst) = find_each(context, ids, |_| Ok(()))?;
     seen.retain(|seen| wording.verb.applies_to(seen.state));
-    preview(context, &seen, wording)?;
+    let store = context.store()?;
+    let mut examples = Vec::new();
+    for seen in seen.iter().take(MAX_PREVIEW_JOBS) {
+        examples.extend(store.find(&seen.id)?);
+    }
+    preview(context, &by_state(&seen), &examples, wording)?;
     Ok(worst)
 }
 
-fn preview(context: &Context, selected: &[JobRef], wording: &Wording) -> Result<(), Failure> {
-    let counts = by_state(selected);
+fn preview(
+    context: &Context,
+    counts: &BTreeMap<StateName, u64>,
+    examples: &[Job],
+    wording: &Wording,
+) -> Result<(), Failure> {
+    let count: u64 = counts.values().sum();
     if context.json {
-        let examples: Vec<&str> =
-            selected.iter().take(MAX_PREVIEW_JOBS).map(|seen| seen.id.as_str()).collect();
-        return context.print_json(&json!({ "count": selected.len(), "jobs": counts, "examples": examples }));
+        let examples: Vec<&str> = examples.iter().map(|job| job.id.as_str()).collect();
+        return context.print_json(&json!({ "count": count, "jobs": counts, "examples": examples }));
     }
     if context.quiet {
         return Ok(());
@@ -312,14 +329,9 @@ fn preview(context: &Context, selected: &[JobRef], wording: &Wording) -> Result<
         counts.iter().map(|(state, count)| format!("{} {}", grouped(*count), state.name())).collect();
     let colon = if parts.is_empty() { "" } else { ": " };
     let mut out = context.out();
-    writeln!(out, "Would {} {}{colon}{}", wording.infinitive, jobs(selected.len() as u64), parts.join(", "))?;
+    writeln!(out, "Would {} {}{colon}{}", wording.infinitive, jobs(count), parts.join(", "))?;
     out.flush()?;
-    let store = context.store()?;
-    let mut examples = Vec::new();
-    for seen in selected.iter().take(MAX_PREVIEW_JOBS) {
-        examples.extend(store.find(&seen.id)?);
-    }
-    print_table(context, &examples, &context.clock(store.now()?))
+    print_table(context, examples, &context.clock(context.store()?.now()?))
 }
 
 /// The jobs with these ids. A missing job and one that `check` refuses are reported; the worst failure is returned.

@@ -2,7 +2,7 @@
 
 use sys::program::ExitCode;
 
-use super::change::{ChangeArgs, Wording, change, change_selection, code_of, find, find_each};
+use super::change::{ChangeArgs, Wording, change, code_of, find, find_each};
 use super::retry::RETRY;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -11,13 +11,13 @@ use crate::flags::selection::{Selection, StatelessFilterArgs, hint_unknown_name}
 use crate::render::list_format::Listed;
 use crate::render::table::{Table, chosen};
 use crate::render::text::grouped;
-use crate::verbs::inspect::list::{PageArgs, print_page, show_page};
+use crate::verbs::inspect::list::{PageArgs, show_page};
 use crate::verbs::inspect::show;
 use domain::job::life::StateName;
 use domain::values::clock::Clock;
 use domain::values::name::QueueName;
 use ops::jobs::change::{Verb, check_dead};
-use ops::jobs::dlq::{CauseGroup, group_by_cause, jobs_of_cause};
+use ops::jobs::dlq::{CauseGroup, find_cause, group_by_cause};
 use store::{JobFilter, Phase};
 
 /// List, retry and purge dead jobs (the dead-letter queue)
@@ -136,12 +136,7 @@ fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -
         ));
     }
     if ids.is_empty() {
-        let dead = dead(filter.others.filter(context)?);
-        if let Some(cause) = &filter.cause {
-            let selected = jobs_of_cause(context.store()?, &dead, cause)?;
-            return change_selection(context, selected, &args, wording).map(|()| ExitCode::SUCCESS);
-        }
-        return change(context, Selection::Matching(dead), &args, wording).map(code_of);
+        return change(context, Selection::Matching(filter.filter(context)?), &args, wording).map(code_of);
     }
     if filter != DeadFilterArgs::default() {
         return Err(Failure::usage("ids cannot be combined with a selection")
@@ -154,20 +149,21 @@ fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -
     change(context, Selection::Named(dead), &args, wording).map(code_of)
 }
 
-fn dead(filter: JobFilter) -> JobFilter {
-    JobFilter { phases: vec![Phase::State(StateName::Dead)], ..filter }
+impl DeadFilterArgs {
+    fn filter(&self, context: &Context) -> Result<JobFilter, Failure> {
+        let filter = self.others.filter(context)?;
+        let find = |typed: &String| find_cause(context.store()?, typed).map_err(Failure::from);
+        let cause = self.cause.as_ref().map(find).transpose()?;
+        Ok(JobFilter { phases: vec![Phase::State(StateName::Dead)], cause, ..filter })
+    }
 }
 
 fn list(context: &Context, args: &ListArgs) -> Result<(), Failure> {
-    let filter = dead(args.filter.others.filter(context)?);
+    let filter = args.filter.filter(context)?;
     let is_selection = args.filter != DeadFilterArgs::default();
     let nothing = if is_selection { "no dead jobs matched" } else { "no dead jobs" };
     if args.group {
         list_groups(context, &filter, nothing)?;
-    } else if let Some(cause) = &args.filter.cause {
-        let jobs = jobs_of_cause(context.store()?, &filter, cause)?;
-        let jobs = args.page.part_of(context, jobs)?;
-        print_page(context, &args.page, jobs, Listed::Dead)?;
     } else {
         show_page(context, &filter, &args.page, Listed::Dead, Some(nothing))?;
     }

@@ -15,7 +15,6 @@ use crate::verbs::manage::change::{code_of, find_each};
 use domain::job::Job;
 use domain::job::life::StateName;
 use ops::OpError;
-use ops::jobs::change::select;
 use ops::upkeep::prune::{PruneScope, count, prune};
 use store::retention::PruneTotals;
 use store::{Conflict, JobFilter, Phase};
@@ -56,11 +55,8 @@ fn wanted(args: &Args, context: &Context) -> Result<(PruneScope, Option<Exit>), 
         }
         Selection::Matching(filter) => {
             let filter = only_finished(filter)?;
-            let jobs = select(context.store()?, &filter)?;
-            if jobs.is_empty() {
-                hint_unknown_name(context, &filter)?;
-            }
-            Ok((PruneScope::Chosen(jobs), None))
+            hint_unknown_name(context, &filter)?;
+            Ok((PruneScope::Matching(filter), None))
         }
     }
 }
@@ -103,20 +99,26 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
     if wanted != PruneScope::BySettings && !args.yes {
         confirm(context, "delete", count(store, &home, &wanted)?.jobs, false)?;
     }
+    let chosen = chosen(context, &wanted)?;
     let mut bar = Bar::new(context, "deleting", None);
     let deleted = prune(store, &home, &wanted, &user::name(), |more| bar.advance(more))?;
     drop(bar);
-    hint_kept_jobs(context, &wanted, deleted.jobs)?;
+    hint_kept_jobs(context, chosen.saturating_sub(deleted.jobs))?;
     print_summary(context, deleted, false)?;
     Ok(code_of(worst))
 }
 
-fn hint_kept_jobs(context: &Context, wanted: &PruneScope, deleted: u64) -> Result<(), Failure> {
-    let chosen = match wanted {
+/// How many jobs the caller has chosen.
+fn chosen(context: &Context, wanted: &PruneScope) -> Result<u64, Failure> {
+    Ok(match wanted {
         PruneScope::BySettings => 0,
         PruneScope::Chosen(jobs) => jobs.len() as u64,
-    };
-    match chosen.saturating_sub(deleted) {
+        PruneScope::Matching(filter) => context.store()?.count(filter, None)?.count,
+    })
+}
+
+fn hint_kept_jobs(context: &Context, kept: u64) -> Result<(), Failure> {
+    match kept {
         0 => Ok(()),
         1 => context.hint("1 job kept: it changed, other jobs wait for it, or it holds a unique key"),
         kept => context.hint(&format!(

@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::{events, hooks, workers};
 use crate::rows::keys::{HookKey, WorkerSeq};
-use crate::rows::named;
 use crate::rows::tx::Tx;
-use crate::{Delivery, DeliveryExchangeResult, DeliveryReport, DeliveryResult, Result};
+use crate::rows::value::malformed;
+use crate::rows::{named, read};
+use crate::{
+    Delivery, DeliveryExchangeResult, DeliveryReport, DeliveryResult, HookDeliveries, Result, TryResult,
+    WaitingDelivery,
+};
 use domain::hook::{expired_before, retry_at};
 use domain::values::name::{HookName, WorkerId};
 use domain::values::timestamp::Timestamp;
@@ -116,31 +122,83 @@ fn take_one(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64) -> Result<Delivery> {
 
 /// Counts even if another worker holds the delivery by now.
 fn delivered(tx: &Tx<'_>, id: i64) -> Result<()> {
-    let hook_id: Option<HookKey> =
-        tx.value("delete from deliveries where id = :id returning hook_id", named! { id })?;
-    if let Some(hook_id) = hook_id {
+    let ended =
+        tx.first("delete from deliveries where id = :id returning hook_id, name", named! { id }, |row| {
+            Ok((row.get::<HookKey>("hook_id")?, row.get::<String>("name")?))
+        })?;
+    if let Some((hook_id, name)) = ended {
+        let results = results_with(tx, hook_id, name, None)?;
         tx.execute(
-            "update hooks set delivered_at = :now, failing_since = null where id = :hook_id",
-            named! { hook_id, now: tx.now },
+            "update hooks set delivered_at = :now, failing_since = null, results = :results where id = :hook_id",
+            named! { hook_id, now: tx.now, results },
         )?;
     }
     Ok(())
 }
 
-fn failed(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64, error: &str) -> Result<Option<HookName>> {
-    let held = tx.first(
-        "select hook_id, tries + 1 as tries, created_at from deliveries where id = :id and worker_seq = :worker_seq",
-        named! { id, worker_seq },
-        |row| Ok((row.get("hook_id")?, row.get("tries")?, row.get("created_at")?)),
-    )?;
-    // Another worker holds it by now, or its hook was removed.
-    let Some((hook_id, tries, created_at)) = held else {
+/// How many results of a hook are kept.
+const KEPT_RESULTS: usize = 20;
+
+/// The results of a hook's tries as they are stored, after another one.
+fn results_with(tx: &Tx<'_>, hook_id: HookKey, delivery: String, error: Option<&str>) -> Result<String> {
+    let mut results =
+        vec![StoredResult { at: tx.now.as_millis(), delivery, error: error.map(str::to_owned) }];
+    results.extend(stored_results(tx, hook_id)?);
+    results.truncate(KEPT_RESULTS);
+    serde_json::to_string(&results).map_err(|error| malformed("hook", error))
+}
+
+/// The result of a try, as JSON.
+#[derive(Serialize, Deserialize)]
+struct StoredResult {
+    at: i64,
+    delivery: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+fn stored_results(tx: &Tx<'_>, hook_id: HookKey) -> Result<Vec<StoredResult>> {
+    let json: Option<Option<String>> =
+        tx.value("select results from hooks where id = :hook_id", named! { hook_id })?;
+    let read = |json: String| serde_json::from_str(&json).map_err(|error| malformed("hook", error));
+    json.flatten().map_or(Ok(Vec::new()), read)
+}
+
+/// The deliveries of a hook that are waiting, up to `limit`, and the last results; `None` if there is no such hook.
+pub(crate) fn of_hook(tx: &Tx<'_>, hook: &HookName, limit: usize) -> Result<Option<HookDeliveries>> {
+    let hook_id: Option<HookKey> = tx.value("select id from hooks where name = :hook", named! { hook })?;
+    let Some(hook_id) = hook_id else {
         return Ok(None);
     };
+    // By index deliveries_by_hook.
+    let waiting = tx.all(
+        "select name, payload, created_at, due_at, tries, worker_seq is not null as is_sending from deliveries
+         where hook_id = :hook_id order by due_at, id limit :limit",
+        named! { hook_id, limit },
+        |row| Ok(read!(row, WaitingDelivery { name, payload, created_at, due_at, tries, is_sending })),
+    )?;
+    let result =
+        |StoredResult { at, delivery, error }| TryResult { at: Timestamp::from_millis(at), delivery, error };
+    let results = stored_results(tx, hook_id)?.into_iter().map(result).collect();
+    Ok(Some(HookDeliveries { waiting, results }))
+}
+
+fn failed(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64, error: &str) -> Result<Option<HookName>> {
+    let held = tx.first(
+        "select hook_id, name, tries + 1 as tries, created_at from deliveries
+         where id = :id and worker_seq = :worker_seq",
+        named! { id, worker_seq },
+        |row| Ok((row.get("hook_id")?, row.get("name")?, row.get("tries")?, row.get("created_at")?)),
+    )?;
+    // Another worker holds it by now, or its hook was removed.
+    let Some((hook_id, name, tries, created_at)) = held else {
+        return Ok(None);
+    };
+    let results = results_with(tx, hook_id, name, Some(error))?;
     let failing_since = tx.one(
-        "update hooks set failing_since = coalesce(failing_since, :now), error = :error where id = :hook_id
-         returning failing_since",
-        named! { hook_id, now: tx.now, error },
+        "update hooks set failing_since = coalesce(failing_since, :now), error = :error, results = :results
+         where id = :hook_id returning failing_since",
+        named! { hook_id, now: tx.now, error, results },
         |row| row.get("failing_since"),
     )?;
     let mut given_up = match expired_before(failing_since, tx.now) {
