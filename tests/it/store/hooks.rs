@@ -37,6 +37,7 @@ every_store!(
     a_late_report_does_not_apply_to_another_delivery,
     a_removed_hook_has_no_deliveries,
     delivery_names_are_never_reused,
+    the_last_results_and_the_waiting_deliveries_are_shown,
 );
 
 pub fn hook_name(name: &str) -> HookName {
@@ -488,4 +489,30 @@ fn delivery_names_are_never_reused(fixture: &Fixture) {
         }
     }
     assert_eq!(distinct.len(), 20);
+}
+
+fn the_last_results_and_the_waiting_deliveries_are_shown(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    add(fixture, "h", HookEvent::Success);
+    for at in 0..25 {
+        fixture.enqueue(job(&format!("j{at}")));
+        fixture.run(&worker, Outcome::Success);
+    }
+    let shown =
+        || fixture.store.deliveries(&hook_name("h"), 3).expect("deliveries").expect("the hook exists");
+    assert_eq!((shown().waiting.len(), shown().results.len()), (3, 0));
+    let first = take(fixture, &worker, 1).remove(0);
+    let failed = DeliveryResult::Failed("refused".to_owned());
+    exchange_deliveries(fixture, &worker, &[report(&first, failed)], 0);
+    let results = shown().results;
+    assert_eq!(
+        (results[0].delivery.as_str(), results[0].error.as_deref()),
+        (first.name.as_str(), Some("refused"))
+    );
+    fixture.pass_secs(60);
+    deliver_all(fixture, &worker);
+    let results = shown().results;
+    assert_eq!((results.len(), shown().waiting.len()), (20, 0), "the last ones are kept");
+    assert!(results.iter().all(|result| result.error.is_none() && result.at == fixture.now()));
+    assert_eq!(fixture.store.deliveries(&hook_name("x"), 3).expect("deliveries"), None);
 }

@@ -1,6 +1,7 @@
 //! Jobs in the store: each verb, the order of claims, and fencing.
 
 pub(crate) mod cancel;
+pub(crate) mod causes;
 pub(crate) mod claim_order;
 pub(crate) mod dependencies;
 pub(crate) mod edit;
@@ -13,6 +14,7 @@ pub(crate) mod pause;
 pub(crate) mod reap;
 pub(crate) mod remove;
 pub(crate) mod retry;
+pub(crate) mod search;
 pub(crate) mod selection;
 pub(crate) mod settle;
 pub(crate) mod unique;

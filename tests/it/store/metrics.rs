@@ -8,6 +8,7 @@ use domain::job::outcome::{Outcome, OutcomeName};
 use domain::job::{Attempt, Usage};
 use domain::metrics::activity::{Activity, EndedAttempt};
 use domain::metrics::histogram::{RUN_BOUNDS, WAIT_BOUNDS};
+use domain::metrics::history::Point;
 use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use domain::values::signal::Signal;
@@ -36,6 +37,9 @@ every_store!(
     the_oldest_ready_job_of_each_queue_is_found_among_all_priorities,
     a_due_job_that_no_worker_made_ready_is_waiting_too,
     a_removed_queue_takes_its_history_along,
+    a_history_has_what_happened_when_it_happened,
+    a_history_keeps_its_sums_when_it_is_folded,
+    a_history_has_no_points_while_no_worker_ran,
 );
 
 const MINUTE: u64 = 60;
@@ -441,4 +445,75 @@ fn a_removed_queue_takes_its_history_along(fixture: &Fixture) {
     fixture.enqueue(job("b").queue("mail"));
     let mail = total(fixture, "mail");
     assert_eq!((mail.activity, mail.enqueued), (Activity::default(), 1));
+}
+
+/// Each with the number of minutes since it began.
+fn points(fixture: &Fixture, seconds: u64, queue: Option<&str>) -> Vec<(u64, Point)> {
+    let queue = queue.map(queue_name);
+    let timeline = fixture.store.history(Duration::from_secs(seconds), queue.as_ref()).expect("a history");
+    let now = fixture.now();
+    let timeline = timeline.expect("the queue exists");
+    timeline.points().map(|(at, point)| (now.since(at).as_secs() / MINUTE, *point)).collect()
+}
+
+fn a_history_has_what_happened_when_it_happened(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("first");
+    fixture.store.sample_depth().expect("a sample");
+    fixture.enqueue_all([job("b").queue("mail"), job("c"), job("d").delay_secs(9_000)]);
+    run(fixture, &worker, 60, Outcome::Success);
+    fixture.pass_secs(MINUTE);
+    fixture.store.sample_depth().expect("a sample");
+    run(fixture, &worker, 60, FAILURE);
+    fixture.pass_secs(10 * MINUTE);
+    let all = points(fixture, HOUR, None);
+    let [(11, first), (10, second)] = all[..] else { panic!("two minutes have points: {all:?}") };
+    assert_eq!((first.enqueued, first.activity.started), (4, 1));
+    assert_eq!(first.depth.map(|depth| depth.pending), Some(1));
+    assert_eq!((second.enqueued, second.activity.failed()), (0, 1));
+    assert_eq!(second.depth.map(|depth| (depth.pending, depth.processing)), Some((3, 0)));
+    let mail = points(fixture, HOUR, Some("mail"));
+    assert_eq!(mail.iter().map(|(_, point)| point.enqueued).sum::<u64>(), 1);
+    let unknown = queue_name("x");
+    assert_eq!(fixture.store.history(Duration::from_secs(HOUR), Some(&unknown)).expect("no history"), None);
+}
+
+/// Whatever the range, the points have everything that happened in it.
+fn a_history_keeps_its_sums_when_it_is_folded(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    for at in 0..60 {
+        fixture.enqueue(job(&format!("j{at}")).max_retries(0));
+        run(fixture, &worker, 60, if at % 3 == 0 { FAILURE } else { Outcome::Success });
+        fixture.pass_secs(MINUTE);
+        fixture.store.sample_depth().expect("a sample");
+        fixture.pass_secs(3 * HOUR - MINUTE);
+        fold(fixture);
+    }
+    let activity = total(fixture, "default").activity;
+    for days in [8, 30, 90] {
+        let points = points(fixture, days * DAY, None);
+        assert!(points.len() <= 300);
+        let mut sum = Activity::default();
+        for (_, point) in &points {
+            sum.add(&point.activity);
+        }
+        assert_eq!(sum, activity, "{days} days");
+        assert_eq!(points.iter().map(|(_, point)| point.enqueued).sum::<u64>(), 60, "{days} days");
+    }
+    let day: u64 = points(fixture, DAY, None).iter().map(|(_, point)| point.activity.started).sum();
+    assert_eq!(day, 8);
+}
+
+fn a_history_has_no_points_while_no_worker_ran(fixture: &Fixture) {
+    fixture.store.sample_depth().expect("a sample");
+    fixture.pass_secs(31 * MINUTE);
+    assert_eq!(points(fixture, HOUR, None), [], "a store without queues has no samples");
+    fixture.enqueue("a");
+    fixture.pass_secs(MINUTE);
+    fixture.store.sample_depth().expect("a sample");
+    fixture.pass_secs(20 * MINUTE);
+    fixture.enqueue_all((0..10).map(|at| job(&format!("j{at}"))));
+    let points = points(fixture, HOUR, None);
+    assert_eq!(points.iter().map(|(_, point)| point.enqueued).sum::<u64>(), 11);
+    assert_eq!(points.iter().filter(|(_, point)| point.depth.is_some()).count(), 1, "{points:?}");
 }

@@ -8,6 +8,7 @@ use store::{JobFilter, Store, StoreError};
 
 use crate::store::fixture::schema::Schema;
 use crate::store::fixture::{ACTOR, Fixture, TestClock};
+use crate::store::jobs::causes::{EARLIER_DEAD_JOBS, assert_causes_of_earlier_jobs};
 use crate::store::metrics::assert_counts_from_now_on;
 
 fn clock() -> Arc<TestClock> {
@@ -85,27 +86,47 @@ fn a_current_schema_is_migrated_to_itself() {
 }
 
 /// The statements of each version of this program.
-const VERSIONS: [&str; 3] = [
+const VERSIONS: [&str; 4] = [
     include_str!("../../../../migrations/postgres/0001_schema.sql"),
     include_str!("../../../../migrations/postgres/0002_hosts.sql"),
     include_str!("../../../../migrations/postgres/0003_minutes.sql"),
+    include_str!("../../../../migrations/postgres/0004_causes.sql"),
 ];
+
+/// A schema of an earlier version with these rows.
+fn schema_of_version(earlier: i64, rows: &str) -> Schema {
+    let schema = Schema::new();
+    let session = schema.session();
+    session.run(&format!("create schema {}", schema.address.schema));
+    for statements in &VERSIONS[..usize::try_from(earlier).expect("a small number")] {
+        session.run(statements);
+    }
+    session.run(&format!(
+        "insert into meta (version, gate) values ({earlier}, 1)
+         on conflict (one) do update set version = excluded.version; {rows}"
+    ));
+    schema
+}
+
+#[test]
+fn dead_jobs_of_every_earlier_version_get_their_causes() {
+    for earlier in 1..4 {
+        let rows =
+            "insert into queues (id, name, created_at) overriding system value values (1, 'default', 1);";
+        let schema = schema_of_version(earlier, &(rows.to_owned() + EARLIER_DEAD_JOBS));
+        assert_eq!(PostgresStore::migrate(&schema.address).expect("migrated"), SCHEMA_VERSION);
+        assert_causes_of_earlier_jobs(&Fixture::postgres_in(&schema, clock()));
+    }
+}
 
 #[test]
 fn a_schema_of_every_earlier_version_keeps_its_counters_and_counts_from_then_on() {
     for earlier in 1..SCHEMA_VERSION {
-        let schema = Schema::new();
-        let session = schema.session();
-        session.run(&format!("create schema {}", schema.address.schema));
-        for statements in &VERSIONS[..usize::try_from(earlier).expect("a small number")] {
-            session.run(statements);
-        }
-        session.run(&format!(
-            "insert into meta (version, gate) values ({earlier}, 1)
-             on conflict (one) do update set version = excluded.version;
-             insert into queues (name, created_at) values ('default', 1);
-             insert into counters (queue_id, state, count) select id, 'dead', 7 from queues"
-        ));
+        let schema = schema_of_version(
+            earlier,
+            "insert into queues (name, created_at) values ('default', 1);
+             insert into counters (queue_id, state, count) select id, 'dead', 7 from queues",
+        );
         assert_eq!(PostgresStore::migrate(&schema.address).expect("migrated"), SCHEMA_VERSION);
         assert_counts_from_now_on(&Fixture::postgres_in(&schema, clock()));
     }

@@ -4,12 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use domain::job::NewJob;
 use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use store::sqlite::{SCHEMA_VERSION, SqliteStore};
-use store::{JobFilter, Stop, Store, StoreError};
+use store::{JobFilter, Search, Stop, Store, StoreError};
 
 use rusqlite::config::DbConfig;
 
@@ -344,4 +345,30 @@ fn a_large_commit_leaves_no_long_log() {
     }
     drop(store);
     assert_eq!(pages_to_read(&home), 0);
+}
+
+/// Numbers have gaps, so a few jobs are enough for several windows.
+#[test]
+fn a_search_without_time_says_how_far_it_came_and_continues_from_there() {
+    let home = Home::with_queue();
+    let fixture = home.fixture();
+    fixture.enqueue("first");
+    home.connect().execute_batch("update sequence set next_seq = 250001").expect("a gap");
+    fixture.enqueue("last");
+    let filter = JobFilter { id_prefix: Some("first".to_owned()), ..JobFilter::default() };
+    let mut search = Search { filter, limit: 9, budget: Some(Duration::ZERO), ..Search::default() };
+    let (mut searched, mut pages) = (0, 0);
+    let found = loop {
+        let page = fixture.store.search(&search).expect("a search");
+        (searched, pages) = (searched + page.searched, pages + 1);
+        if page.is_complete {
+            break page.jobs;
+        }
+        assert!(page.jobs.is_empty());
+        search.after = page.next;
+    };
+    assert_eq!((found.len(), searched, pages), (1, 250_001, 3));
+    let count = |budget| fixture.store.count(&search.filter, budget).expect("a count");
+    assert_eq!((count(Some(Duration::ZERO)).count, count(Some(Duration::ZERO)).is_exact), (0, false));
+    assert_eq!((count(None).count, count(None).is_exact), (1, true));
 }

@@ -12,6 +12,7 @@ use super::{Home, value};
 use crate::cli::harness::{MADE_UP_VERSION, PROGRAM, made_up_migrations};
 use crate::store::fixture::new_job::job;
 use crate::store::fixture::{FAILURE, change_all};
+use crate::store::jobs::causes::{EARLIER_DEAD_JOBS, assert_causes_of_earlier_jobs};
 use crate::store::metrics::assert_counts_from_now_on;
 
 /// A database as this program leaves it, with jobs in several states, which no process has open.
@@ -113,30 +114,44 @@ fn an_older_database_is_migrated_and_is_then_like_a_new_one() {
 }
 
 /// The statements of each version of this program.
-const VERSIONS: [&str; 3] = [
+const VERSIONS: [&str; 4] = [
     include_str!("../../../../migrations/sqlite/0001_schema.sql"),
     include_str!("../../../../migrations/sqlite/0002_hosts.sql"),
     include_str!("../../../../migrations/sqlite/0003_minutes.sql"),
+    include_str!("../../../../migrations/sqlite/0004_causes.sql"),
 ];
+
+/// A database of an earlier version with these rows.
+fn database_of_version(earlier: i64, rows: &str) -> Home {
+    let home = Home::new();
+    let connection = home.connect();
+    for statements in &VERSIONS[..usize::try_from(earlier).expect("a small number")] {
+        connection.execute_batch(statements).expect("a migration");
+    }
+    connection.execute_batch(rows).expect("rows of the earlier version");
+    connection.pragma_update(None, "application_id", 0x5175_6575).expect("the mark of a queue");
+    connection.pragma_update(None, "user_version", earlier).expect("the version is set");
+    home
+}
+
+#[test]
+fn dead_jobs_of_every_earlier_version_get_their_causes() {
+    for earlier in 1..4 {
+        let rows = "insert into queues (id, name, created_at) values (1, 'default', 1);".to_owned();
+        let home = database_of_version(earlier, &(rows + EARLIER_DEAD_JOBS));
+        assert_causes_of_earlier_jobs(&home.fixture());
+    }
+}
 
 #[test]
 fn a_database_of_every_earlier_version_keeps_its_counters_and_counts_from_then_on() {
     let newest = schema(&Home::with_queue());
     for earlier in 1..SCHEMA_VERSION {
-        let home = Home::new();
-        let connection = home.connect();
-        for statements in &VERSIONS[..usize::try_from(earlier).expect("a small number")] {
-            connection.execute_batch(statements).expect("a migration");
-        }
-        connection
-            .execute_batch(
-                "insert into queues (id, name, created_at) values (1, 'default', 1);
-                 insert into counters (queue_id, state, count) values (1, 'dead', 7);",
-            )
-            .expect("rows of the earlier version");
-        connection.pragma_update(None, "application_id", 0x5175_6575).expect("the mark of a queue");
-        connection.pragma_update(None, "user_version", earlier).expect("the version is set");
-        drop(connection);
+        let home = database_of_version(
+            earlier,
+            "insert into queues (id, name, created_at) values (1, 'default', 1);
+             insert into counters (queue_id, state, count) values (1, 'dead', 7);",
+        );
         let fixture = home.fixture();
         assert_counts_from_now_on(&fixture);
         drop(fixture);
