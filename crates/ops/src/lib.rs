@@ -4,7 +4,6 @@ pub mod config;
 pub mod doctor;
 pub mod error;
 pub mod events;
-pub mod history;
 pub mod home;
 pub mod hook;
 pub mod jobs;

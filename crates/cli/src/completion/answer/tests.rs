@@ -61,7 +61,7 @@ fn the_value_of_a_flag_is_offered_in_each_of_its_forms() {
     assert_eq!(offered(&["list", "--state", "runn"]), ["running"], "a word from other programs");
     assert!(!offered(&["list", "--state", ""]).contains(&"running".to_owned()));
     assert_eq!(offered(&["--color", "al"]), ["always"]);
-    assert_eq!(offered(&["list", "--sort", "-upd"]), ["-updated"]);
+    assert_eq!(offered(&["list", "--sort", "long"]), ["longest-running"]);
     assert_eq!(offered(&["list", "--columns", "id,exit"]), ["id,exit_code"]);
     assert_eq!(offered(&["run", "-p", "u"]), ["urgent"]);
     assert_eq!(offered(&["hook", "add", "h", "--on", "success,dlq"]), ["success,dlq-above"]);

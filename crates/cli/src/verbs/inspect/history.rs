@@ -13,7 +13,7 @@ use domain::metrics::history::{Point, Timeline};
 use domain::values::name::QueueName;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
-use ops::history::{HistoryJson, history};
+use ops::metrics::history::{HistoryJson, history};
 
 /// Show what happened over a time, step by step
 ///

@@ -147,6 +147,24 @@ fn facts(recent: &Recent, all: &Figures) -> [(&'static str, String, String); 7] 
     ]
 }
 
+/// The last hour in one line; `None` if no attempt started in it.
+pub(super) fn hour_line(recent: &Recent) -> Option<String> {
+    let all = recent.of_all();
+    let activity = &all.activity;
+    if activity.started == 0 {
+        return None;
+    }
+    let rate = decimal(recent.per_minute(activity.finished()));
+    let quantiles = |what: &str, times: [Option<Duration>; 2]| match times {
+        [Some(p50), Some(p95)] => format!("; {what} p50 {}, p95 {}", short(p50), short(p95)),
+        [_, _] => String::new(),
+    };
+    let waited = quantiles("waited", [0.5, 0.95].map(|fraction| all.waited(fraction)));
+    let ran = quantiles("ran", [0.5, 0.95].map(|fraction| all.ran(fraction)));
+    let finished = finished(activity.finished(), activity.died);
+    Some(format!("Last hour: {finished} finished ({rate}/min){waited}{ran}"))
+}
+
 /// Where the job is that waits the longest.
 fn longest_waiting(recent: &Recent) -> String {
     let oldest = recent.queues.iter().filter(|queue| queue.oldest_ready_at.is_some());

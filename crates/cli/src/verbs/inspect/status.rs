@@ -6,6 +6,7 @@ use sys::program::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 
+use super::metrics::hour_line;
 use super::watch;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -16,11 +17,14 @@ use domain::job::life::StateName;
 use domain::values::clock::Clock;
 use domain::values::span::{SpanError, parse_span};
 use ops::json::StatusJson;
+use ops::metrics::recent::recent;
 use ops::status::{HOW_TO_START_A_WORKER, Problem, Status, status};
 use ops::worker::local::describe_local_workers;
 use store::{Queue, Store};
 
 /// Show jobs, queues, workers and problems
+///
+/// The last line has the last hour: how many jobs finished, and how long they waited and ran (`metrics` has more).
 ///
 /// With --watch, also shows running jobs and throughput, and refreshes until q or Ctrl-C. With --check, prints only the problems and
 /// exits with 1 if there are any, else with 0.
@@ -65,8 +69,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         return check(&status.problems, context);
     }
     let clock = &context.clock(store.now()?);
+    let hour = if context.json { None } else { hour_line(&recent(store, None)?) };
     context.print(&StatusJson::from(&status), |out| {
-        lines(&status, clock, context.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+        lines(&status, clock, context.width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+        let Some(hour) = &hour else {
+            return Ok(());
+        };
+        writeln!(out)?;
+        writeln!(out, "{hour}")
     })?;
     context.note_home()?;
     Ok(ExitCode::SUCCESS)

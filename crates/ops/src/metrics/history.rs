@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::OpError;
-use super::error::Named;
+use crate::OpError;
+use crate::error::Named;
 use domain::job::outcome::OutcomeName;
 use domain::metrics::histogram::{RUN_BOUNDS, WAIT_BOUNDS};
 use domain::metrics::history::{Point, Timeline};
