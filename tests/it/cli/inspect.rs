@@ -3,6 +3,7 @@
 pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod graph;
+mod history;
 pub(crate) mod list;
 mod list_on_terminal;
 pub(crate) mod logs;

@@ -286,7 +286,10 @@ default        1           0          0       0     1          0
 ! 1 job died in the last hour; `queuectl dlq list --group` shows the causes
 ! durability is normal: a power failure can lose the most recent changes; restore full durability with `queuectl config unset durability`
 ";
-    home.run(["status"]).ok().prints(expected);
+    let shown = home.run(["status"]).ok().stdout;
+    let (shown, hour) = shown.split_once("\nLast hour: ").expect("the last hour");
+    assert_eq!(shown, expected);
+    assert!(hour.starts_with("1 job finished (") && hour.contains("/min), 1 dead; "), "{hour}");
 }
 
 #[test]

@@ -161,8 +161,9 @@ pub(super) fn hour_line(recent: &Recent) -> Option<String> {
     };
     let waited = quantiles("waited", [0.5, 0.95].map(|fraction| all.waited(fraction)));
     let ran = quantiles("ran", [0.5, 0.95].map(|fraction| all.ran(fraction)));
-    let finished = finished(activity.finished(), activity.died);
-    Some(format!("Last hour: {finished} finished ({rate}/min){waited}{ran}"))
+    let dead = if activity.died == 0 { String::new() } else { format!(", {} dead", grouped(activity.died)) };
+    let finished = count(activity.finished(), "job");
+    Some(format!("Last hour: {finished} finished ({rate}/min){dead}{waited}{ran}"))
 }
 
 /// Where the job is that waits the longest.

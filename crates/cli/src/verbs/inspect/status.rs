@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
             return Ok(());
         };
         writeln!(out)?;
-        writeln!(out, "{hour}")
+        wrap(hour, context.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
     })?;
     context.note_home()?;
     Ok(ExitCode::SUCCESS)
