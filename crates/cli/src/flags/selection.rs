@@ -116,7 +116,7 @@ pub(crate) struct SelectionArgs {
 #[derive(Debug)]
 pub(crate) enum Selection {
     Named(NamedJobs),
-    Matching(JobFilter),
+    Matching(Box<JobFilter>),
 }
 
 impl SelectionArgs {
@@ -144,7 +144,7 @@ impl SelectionArgs {
             (false, false) => Err(Failure::usage("ids cannot be combined with a selection")
                 .with_hint("give either ids or flags such as --state")),
             (false, true) => Ok(Selection::Named(resolve_ids(context, &self.ids)?)),
-            (true, false) => Ok(Selection::Matching(self.filter.filter(context)?)),
+            (true, false) => Ok(Selection::Matching(Box::new(self.filter.filter(context)?))),
         }
     }
 }

@@ -18,7 +18,7 @@ pub enum PruneScope {
     /// Those of these jobs that are finished, that no other job waits for, and that do not hold a unique key.
     Chosen(Vec<JobRef>),
     /// The same for the jobs that match.
-    Matching(JobFilter),
+    Matching(Box<JobFilter>),
 }
 
 /// Counts what would be deleted.
@@ -56,7 +56,7 @@ fn walk(store: &dyn Store, home: &Path, scope: &PruneScope) -> Result<RetentionP
         PruneScope::BySettings => RetentionPass::by_settings(&settings::in_force(store)?, now, &logs),
         PruneScope::Chosen(jobs) => RetentionPass::of_selected(jobs.clone(), now, &logs),
         PruneScope::Matching(filter) => {
-            RetentionPass::of_matching(filter.clone(), store.newest_number()?, now, &logs)
+            RetentionPass::of_matching(*filter.clone(), store.newest_number()?, now, &logs)
         }
     })
 }

@@ -109,7 +109,7 @@ fn all_unfinished(context: &Context) -> Result<Selection, Failure> {
     let filter = JobFilter { phases: states.map(Phase::State).collect(), ..JobFilter::default() };
     let store = context.store()?;
     let Some(inside) = CallingJob::find(store)? else {
-        return Ok(Selection::Matching(filter));
+        return Ok(Selection::Matching(Box::new(filter)));
     };
     let mut ids = Vec::new();
     for job in select(store, &filter)?.into_iter().rev() {

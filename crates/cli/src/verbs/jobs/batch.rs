@@ -77,7 +77,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
         BatchVerb::Cancel { name, signal, change: args } => {
             find(context.store()?, &name)?;
             let filter = JobFilter { batch: Some(name), ..JobFilter::default() };
-            return change(context, Selection::Matching(filter), &args, &signal.wording()).map(code_of);
+            return change(context, Selection::Matching(Box::new(filter)), &args, &signal.wording())
+                .map(code_of);
         }
     }
     Ok(ExitCode::SUCCESS)

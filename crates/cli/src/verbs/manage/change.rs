@@ -93,7 +93,7 @@ fn change_all(
         }
         Selection::Matching(filter) => {
             let names_states = !filter.phases.is_empty();
-            let filter = restrict_states(filter, wording)?;
+            let filter = restrict_states(*filter, wording)?;
             let count = context.store()?.count(&filter, None)?;
             if count.count == 0 {
                 hint_none_selected(context, &filter, names_states, wording)?;

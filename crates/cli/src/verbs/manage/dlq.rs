@@ -136,7 +136,8 @@ fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -
         ));
     }
     if ids.is_empty() {
-        return change(context, Selection::Matching(filter.filter(context)?), &args, wording).map(code_of);
+        return change(context, Selection::Matching(Box::new(filter.filter(context)?)), &args, wording)
+            .map(code_of);
     }
     if filter != DeadFilterArgs::default() {
         return Err(Failure::usage("ids cannot be combined with a selection")

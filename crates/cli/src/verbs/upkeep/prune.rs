@@ -54,9 +54,9 @@ fn wanted(args: &Args, context: &Context) -> Result<(PruneScope, Option<Exit>), 
             Ok((PruneScope::Chosen(jobs), worst.max(named.worst)))
         }
         Selection::Matching(filter) => {
-            let filter = only_finished(filter)?;
+            let filter = only_finished(*filter)?;
             hint_unknown_name(context, &filter)?;
-            Ok((PruneScope::Matching(filter), None))
+            Ok((PruneScope::Matching(Box::new(filter)), None))
         }
     }
 }

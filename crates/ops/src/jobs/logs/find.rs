@@ -182,16 +182,16 @@ mod tests {
     #[test]
     fn lines_are_found_across_pieces_and_streams() {
         let pieces = [
-            piece(Stream::Stdout, "one\ntw"),
-            piece(Stream::Stderr, "err two\n"),
-            piece(Stream::Stdout, "o three\nlast"),
+            piece(Stream::Out, "one\ntw"),
+            piece(Stream::Err, "err two\n"),
+            piece(Stream::Out, "o three\nlast"),
             Piece::Cut { bytes: 100 },
-            piece(Stream::Stdout, " two"),
+            piece(Stream::Out, " two"),
         ];
         let all = [(2, 4, "two three"), (3, 6, "err two"), (4, 22, "last two")];
         let all = all.map(|(number, from, text)| (number, from, text.to_owned()));
         assert_eq!(search("two", None, &pieces), all);
-        assert_eq!(search("two", Some(Stream::Stderr), &pieces), [all[1].clone()]);
+        assert_eq!(search("two", Some(Stream::Err), &pieces), [all[1].clone()]);
         assert_eq!(search("nothing", None, &pieces), []);
         assert_eq!(search("", None, &pieces).len(), 4);
     }
@@ -199,14 +199,14 @@ mod tests {
     #[test]
     fn a_long_line_is_searched_up_to_a_limit() {
         let long = "x".repeat(MAX_LINE_BYTES) + "end";
-        let found = search("x", None, &[piece(Stream::Stdout, &long), piece(Stream::Stdout, "more\nx")]);
+        let found = search("x", None, &[piece(Stream::Out, &long), piece(Stream::Out, "more\nx")]);
         assert_eq!(found.iter().map(|line| line.2.len()).collect::<Vec<_>>(), [MAX_LINE_BYTES, 1]);
-        assert_eq!(search("end", None, &[piece(Stream::Stdout, &long)]), []);
+        assert_eq!(search("end", None, &[piece(Stream::Out, &long)]), []);
     }
 
     #[test]
     fn the_beginning_of_a_piece_can_be_left_out() {
-        let stdout = |text| piece(Stream::Stdout, text);
+        let stdout = |text| piece(Stream::Out, text);
         assert_eq!(after(stdout("abc"), 0), Some(stdout("abc")));
         assert_eq!(after(stdout("abc"), 2), Some(stdout("c")));
         assert_eq!(after(stdout("abc"), 3), None);

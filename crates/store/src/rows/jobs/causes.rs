@@ -53,8 +53,8 @@ pub(crate) struct Deaths {
 
 impl Causes {
     fn enter(&mut self, queue_id: QueueKey, cause: Cause, at: Timestamp) {
-        let first = || Deaths { cause: cause.clone(), count: 0, first_at: at, last_at: at };
-        let deaths = self.deaths.entry((cause.id(), queue_id)).or_insert_with(first);
+        let key = (cause.id(), queue_id);
+        let deaths = self.deaths.entry(key).or_insert(Deaths { cause, count: 0, first_at: at, last_at: at });
         deaths.count += 1;
         deaths.first_at = deaths.first_at.min(at);
         deaths.last_at = deaths.last_at.max(at);

@@ -196,8 +196,11 @@ impl JobQuery<'_> {
 
     fn collect<T>(&self, phases: &[Phase], read: impl Fn(&Row<'_>) -> Result<T>) -> Result<Vec<T>> {
         let mut found = Vec::new();
-        let parts =
-            if phases.is_empty() { self.states() } else { phases.iter().flat_map(parts_of).collect() };
+        let parts = if phases.is_empty() {
+            self.states()
+        } else {
+            phases.iter().copied().flat_map(parts_of).collect()
+        };
         for (state, phase) in parts {
             let sql = self.along(state, phase).of(self.tx);
             let (phase, below) = (phase.map(Phase::name), self.below());
@@ -357,9 +360,9 @@ impl JobQuery<'_> {
 }
 
 /// The states whose jobs can be in a phase, each with the phase where it is a part of the state.
-fn parts_of(phase: &Phase) -> Vec<(Option<StateName>, Option<Phase>)> {
-    let part = |state| (Some(state), Some(*phase));
-    match *phase {
+fn parts_of(phase: Phase) -> Vec<(Option<StateName>, Option<Phase>)> {
+    let part = |state| (Some(state), Some(phase));
+    match phase {
         Phase::State(state) => vec![(Some(state), None)],
         Phase::Paused => vec![part(StateName::Processing)],
         Phase::Scheduled | Phase::Blocked => vec![part(StateName::Pending)],
