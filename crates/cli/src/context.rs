@@ -11,13 +11,14 @@ use rustix::process::Signal;
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
-use super::failure::{Exit, Failure, how_to_follow};
+use super::failure::{Exit, Failure};
 use super::render::table::Table;
 use super::render::text::{printable, wrap_after_label};
 use super::root::Global;
 use domain::values::clock::{Clock, TimeFormat};
 use domain::values::timestamp::Timestamp;
 use ops::OpError;
+use ops::error::how_to_follow;
 use ops::escape::write_json;
 use ops::home::location;
 use ops::home::location::{Location, LocationArgs, StoreAddress};

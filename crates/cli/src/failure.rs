@@ -1,23 +1,17 @@
 //! Failures as the user sees them: one line, a hint where one helps, and an exit code.
 
-mod hints;
-mod judge;
-
 use std::io::{self, Write};
 use sys::program::ExitCode;
 
 use clap::ColorChoice;
 use serde::Serialize;
 
-pub(super) use self::hints::{HOW_TO_LIST_JOBS, did_you_mean, hint_for_each, how_to_follow};
-pub(super) use self::judge::exit_of_diagnosis;
-use self::judge::judge;
 use super::context::{notes, width_of_notes, write_json_line};
 use super::render::text::{printable, wrap_after_label};
 use domain::values::name::JobId;
 use engine::EngineError;
 use ops::OpError;
-use ops::error::{chain, without_os_codes};
+use ops::error::{Kind, chain, judge, without_os_codes};
 use ops::home::ownership::advice;
 use proof::ProofError;
 use store::StoreError;
@@ -34,6 +28,21 @@ pub(super) enum Exit {
     Unknown = 6,
     Corrupt = 7,
     TimedOut = 124,
+}
+
+impl From<Kind> for Exit {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Failed | Kind::HookFailed => Self::Failed,
+            Kind::Usage | Kind::Malformed => Self::Usage,
+            Kind::NotFound | Kind::Gone => Self::NotFound,
+            Kind::Conflict => Self::Conflict,
+            Kind::Busy | Kind::Full | Kind::Unavailable => Self::Unavailable,
+            Kind::Unknown => Self::Unknown,
+            Kind::Corrupt => Self::Corrupt,
+            Kind::TimedOut => Self::TimedOut,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -104,8 +113,8 @@ impl Failure {
 
 impl From<OpError> for Failure {
     fn from(error: OpError) -> Self {
-        let ((exit, hint), ids) = (judge(&error), unacknowledged(&error).to_vec());
-        Self { hint, ids, ..Self::new(exit, chain(&error)) }
+        let ((kind, hint), ids) = (judge(&error), error.unacknowledged().to_vec());
+        Self { hint, ids, ..Self::new(kind.into(), chain(&error)) }
     }
 }
 
@@ -158,10 +167,10 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// The jobs that may or may not have been stored.
-fn unacknowledged(error: &OpError) -> &[JobId] {
-    let error = if let OpError::Stopped { source, .. } = error { source } else { error };
-    if let OpError::Unacknowledged { ids, .. } = error { ids } else { &[] }
+/// The exit code of `doctor` when it found an error: that of any other verb if the store cannot be used, else 1.
+pub(super) fn exit_of_diagnosis(refusal: Option<&OpError>) -> Exit {
+    let exit = refusal.map(|error| Exit::from(judge(error).0));
+    exit.filter(|exit| matches!(exit, Exit::Unavailable | Exit::Corrupt)).unwrap_or(Exit::Failed)
 }
 
 #[derive(Serialize)]

@@ -1,5 +1,11 @@
 //! The errors of use cases.
 
+mod hints;
+mod judge;
+
+pub use hints::{HOW_TO_LIST_JOBS, did_you_mean, hint_for_each, how_to_follow};
+pub use judge::{Judgement, judge};
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +39,33 @@ domain::named_enum! {
         Queue = "queue",
         Cause = "cause",
     }
+}
+
+/// What an error means to a caller. From it, the command line decides the exit code and HTTP the status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Failed,
+    /// The receiver of a hook refused the event, or could not be reached.
+    HookFailed,
+    /// The request is understood and not valid. Nothing was changed.
+    Usage,
+    /// The request is not JSON. Nothing was changed.
+    Malformed,
+    NotFound,
+    /// It existed, and was not kept.
+    Gone,
+    Conflict,
+    /// Another process holds the store. Nothing was changed; trying again helps.
+    Busy,
+    /// The disk of the store is full. Nothing was changed.
+    Full,
+    /// The store cannot be used. Nothing was changed.
+    Unavailable,
+    /// The commit failed, and whether it took effect is unknown.
+    Unknown,
+    /// The data is corrupt, or of another version.
+    Corrupt,
+    TimedOut,
 }
 
 /// How many unfinished jobs one message names.
@@ -305,6 +338,12 @@ impl OpError {
     /// The error for a name that is not among the known ones.
     pub fn no_such<'a>(what: Named, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         Self::NoSuch { what, name: name.to_owned(), nearest: nearest(name, known).map(str::to_owned) }
+    }
+
+    /// The jobs that may or may not have been stored.
+    pub fn unacknowledged(&self) -> &[JobId] {
+        let error = if let Self::Stopped { source, .. } = self { source } else { self };
+        if let Self::Unacknowledged { ids, .. } = error { ids } else { &[] }
     }
 }
 

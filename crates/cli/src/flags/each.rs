@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::job::JobFlags;
 use crate::context::Context;
-use crate::failure::{Failure, hint_for_each};
+use crate::failure::Failure;
 use domain::text::shell::quote_words;
+use ops::error::hint_for_each;
 use ops::jobs::enqueue::each::{EachCommand, EachSpec, Items};
 
 /// The word before arguments that become jobs. The parser also gives it to `--each` as its value.

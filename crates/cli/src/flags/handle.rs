@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use crate::confirm::is_interactive;
 use crate::context::Context;
-use crate::failure::{Exit, Failure, HOW_TO_LIST_JOBS};
+use crate::failure::{Exit, Failure};
 use crate::render::text::printable;
 use crate::verbs::manage::change::report_and_continue;
 use domain::values::name::JobId;
 use ops::OpError;
+use ops::error::HOW_TO_LIST_JOBS;
 use ops::jobs::handle;
 use ops::jobs::handle::{Handle, MAX_CANDIDATES, Place, Resolution};
 use store::Store;

@@ -5,12 +5,13 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::context::Context;
-use crate::failure::{Failure, did_you_mean};
+use crate::failure::Failure;
 use crate::render::text::jobs;
 use domain::text::nearest::nearest;
 use domain::values::name::WorkerId;
 use engine::{EngineError, forget};
 use ops::OpError;
+use ops::error::did_you_mean;
 use store::{LeaseRef, Store, StoreError};
 use sys::process::user;
 

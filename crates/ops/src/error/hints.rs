@@ -3,7 +3,10 @@
 use std::io;
 use std::path::Path;
 
-use crate::render::text::jobs;
+use super::Named;
+use crate::home::location::StoreAddress;
+use crate::home::ownership::word;
+use crate::jobs::enqueue::each::EachError;
 use domain::hook::{HookError, HookEvent};
 use domain::job::handle::JobHandle;
 use domain::job::life::StateName;
@@ -12,10 +15,6 @@ use domain::schedule::ScheduleError;
 use domain::settings::SettingKey;
 use domain::text::shell::quote_words;
 use domain::values::name::{BatchName, JobId, QueueName};
-use ops::error::Named;
-use ops::home::location::StoreAddress;
-use ops::home::ownership::word;
-use ops::jobs::enqueue::each::EachError;
 use store::postgres::identifier::quoted;
 use store::{Conflict, Relocation};
 
@@ -68,7 +67,7 @@ pub(crate) fn how_to_copy(schema: &str) -> String {
 }
 
 /// For a store that is not in use, because its queue moves or has moved.
-pub(crate) fn how_to_follow(relocation: &Relocation) -> String {
+pub fn how_to_follow(relocation: &Relocation) -> String {
     match relocation {
         Relocation::MovedTo(_) => {
             "name that store with --store, in QUEUECTL_STORE, or as `store` in config.toml".to_owned()
@@ -143,7 +142,7 @@ pub(crate) fn how_to_empty(queue: &QueueName) -> String {
 }
 
 /// For a job that does not exist.
-pub(crate) const HOW_TO_LIST_JOBS: &str = "`queuectl list` shows all jobs";
+pub const HOW_TO_LIST_JOBS: &str = "`queuectl list` shows all jobs";
 
 pub(crate) fn how_to_list(what: Named) -> &'static str {
     match what {
@@ -170,14 +169,14 @@ pub(crate) fn hint_for_hook(error: &HookError) -> Option<String> {
     (*error == HookError::NoThreshold).then(|| "set it with --above N".to_owned())
 }
 
-pub(crate) fn hint_for_each(error: &EachError) -> Option<String> {
+pub fn hint_for_each(error: &EachError) -> Option<String> {
     if let EachError::Template(TemplateError::SameKey { key }) = error {
         return Some(format!("give each item its own key, as in --unique-key '{key}-{{}}'"));
     }
     None
 }
 
-pub(crate) fn did_you_mean(nearest: Option<&str>, otherwise: &str) -> String {
+pub fn did_you_mean(nearest: Option<&str>, otherwise: &str) -> String {
     nearest.map_or_else(|| otherwise.to_owned(), |nearest| format!("did you mean `{nearest}`?"))
 }
 
@@ -229,9 +228,8 @@ pub(crate) fn retry_hint_for_lines(line: u64, count: usize, witness: &JobId) -> 
     if count == 1 {
         return format!("`queuectl show {witness}` shows whether the job of line {line} was stored");
     }
-    let jobs = jobs(count as u64);
     format!(
-        "of the {jobs} from line {line} on, either all or none were stored: `queuectl show {witness}` shows which"
+        "of the {count} jobs from line {line} on, either all or none were stored: `queuectl show {witness}` shows which"
     )
 }
 
