@@ -2,7 +2,7 @@
 //!
 //! All of it is read from the store when it is asked for, so one process can answer for all workers.
 
-mod exposition;
+pub mod exposition;
 pub mod history;
 pub mod output;
 pub mod prometheus;

@@ -3,6 +3,7 @@
 pub mod code;
 pub mod cstr_array;
 pub mod load;
+pub mod own_usage;
 pub(crate) mod peak_memory;
 pub mod rlimit;
 pub mod spawn;

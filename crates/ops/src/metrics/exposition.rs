@@ -7,7 +7,7 @@ use domain::metrics::histogram::{Bounds, Histogram};
 
 /// The kind of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     Gauge,
     Counter,
     Histogram,
@@ -24,29 +24,23 @@ impl Kind {
 }
 
 /// The label of a sample: its name and its value.
-pub(super) type Label<'a> = (&'static str, &'a str);
+pub type Label<'a> = (&'static str, &'a str);
 
 /// Collects families. One without any sample is left out.
 #[derive(Debug, Default)]
-pub(super) struct Exposition {
+pub struct Exposition {
     text: String,
 }
 
 /// The samples of one family.
 #[derive(Debug)]
-pub(super) struct Samples<'a> {
+pub struct Samples<'a> {
     name: &'static str,
     text: &'a mut String,
 }
 
 impl Exposition {
-    pub(super) fn family(
-        &mut self,
-        kind: Kind,
-        name: &'static str,
-        help: &str,
-        add: impl FnOnce(&mut Samples<'_>),
-    ) {
+    pub fn family(&mut self, kind: Kind, name: &'static str, help: &str, add: impl FnOnce(&mut Samples<'_>)) {
         let mut text = String::new();
         add(&mut Samples { name, text: &mut text });
         if !text.is_empty() {
@@ -54,17 +48,17 @@ impl Exposition {
         }
     }
 
-    pub(super) fn into_text(self) -> String {
+    pub fn into_text(self) -> String {
         self.text
     }
 }
 
 impl Samples<'_> {
-    pub(super) fn add(&mut self, labels: &[Label<'_>], value: impl Display) {
+    pub fn add(&mut self, labels: &[Label<'_>], value: impl Display) {
         self.line("", labels, value);
     }
 
-    pub(super) fn histogram(&mut self, label: Label<'_>, histogram: &Histogram, bounds: &Bounds) {
+    pub fn histogram(&mut self, label: Label<'_>, histogram: &Histogram, bounds: &Bounds) {
         let mut count = 0;
         let upper = bounds.iter().map(|bound| seconds(*bound)).chain(["+Inf".to_owned()]);
         for (bucket, upper) in histogram.buckets.iter().zip(upper) {
@@ -85,7 +79,7 @@ impl Samples<'_> {
 }
 
 /// A duration in seconds.
-pub(super) fn seconds(duration: Duration) -> String {
+pub fn seconds(duration: Duration) -> String {
     duration.as_secs_f64().to_string()
 }
 
