@@ -18,6 +18,8 @@ use self::manage::{cancel, dlq, edit, pause, remove, resume, retry};
 use self::upkeep::{
     backup, complete, completions, doctor, export, import, init, man, prune, restore, selftest, store,
 };
+#[cfg(feature = "dashboard")]
+use self::workers::dashboard;
 use self::workers::{config, hook, queue, worker};
 use super::context::Context;
 use super::failure::Failure;
@@ -78,6 +80,8 @@ pub(super) const GROUPS: [Group; 6] = [
             &Row("queue", Value(queue::run)),
             &Row("config", Value(config::run)),
             &Row("hook", Value(hook::run)),
+            #[cfg(feature = "dashboard")]
+            &Row("dashboard", Reference(dashboard::run)),
         ],
     },
     Group {

@@ -8,6 +8,9 @@ use domain::text::nearest::nearest;
 use domain::values::name::QueueName;
 use store::{Pause, Queue, QueueRemoval, QueueUpdate, Store, StoreError};
 
+/// The highest concurrency of a queue: a higher limit would not limit anything.
+pub const MAX_CONCURRENCY: u32 = 100_000;
+
 /// A changed queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedQueue {

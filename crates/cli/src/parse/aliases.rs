@@ -8,7 +8,7 @@ use clap::Command;
 use super::place_of_verb;
 
 /// Each alias, and the words that it stands for.
-pub(crate) const ALIASES: [(&str, &[&str]); 7] = [
+pub(crate) const ALIASES: [(&str, &[&str]); 8] = [
     ("add", &["enqueue"]),
     ("ls", &["list"]),
     ("log", &["logs"]),
@@ -16,6 +16,7 @@ pub(crate) const ALIASES: [(&str, &[&str]); 7] = [
     ("kill", &["cancel"]),
     ("rm", &["remove"]),
     ("ps", &["worker", "list"]),
+    ("serve", &["dashboard"]),
 ];
 
 /// The words with an alias replaced by what it stands for.

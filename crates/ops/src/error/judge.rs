@@ -7,11 +7,11 @@ use super::hints::{
     how_to_empty, how_to_follow, how_to_hide, how_to_list, how_to_make, how_to_watch, progress_of,
     retry_hint, retry_hint_for_lines, settings,
 };
-use domain::settings::SettingError;
 use crate::OpError;
 use crate::config::how_to_repair;
 use crate::error::{Kind, Named};
 use crate::home::ownership::{advice, advice_for_found, advice_for_making, advice_for_owner, how_to_create};
+use domain::settings::SettingError;
 use store::sqlite::RestoreError;
 use store::transfer::ImportError;
 use store::{EnqueueRefusal, MoveError, StoreError};
@@ -45,9 +45,9 @@ pub fn judge(error: &OpError) -> Judgement {
             format!("`queuectl list --batch {name} --state dead,cancelled` shows them"),
         ),
         OpError::HookFailed { .. } => (Kind::HookFailed, None),
-        OpError::Unsuccessful { .. }
-        | OpError::LogsNotImported { .. }
-        | OpError::CannotWrite { .. } => (Kind::Failed, None),
+        OpError::Unsuccessful { .. } | OpError::LogsNotImported { .. } | OpError::CannotWrite { .. } => {
+            (Kind::Failed, None)
+        }
         OpError::ExposedHome { home, source } => with_hint(Kind::Unavailable, advice_for_found(home, source)),
         OpError::ForeignHome { home, owner } => with_hint(Kind::Unavailable, advice_for_owner(home, *owner)),
         OpError::ForeignFolder { home, source } => {

@@ -8,7 +8,7 @@ use domain::job::limits::Limits;
 use domain::job::retry_rules::ExitCodes;
 use domain::queue::rate::Rate;
 use domain::values::name::QueueName;
-use ops::queues::set;
+use ops::queues::{MAX_CONCURRENCY, set};
 use store::{QueueUpdate, Update};
 use sys::process::user;
 
@@ -42,9 +42,6 @@ pub(super) struct Args {
     #[arg(long, value_name = "CODES|none", value_parser = or_none::<ExitCodes>)]
     no_retry_on: Option<Update<ExitCodes>>,
 }
-
-/// A higher limit would not limit anything.
-const MAX_CONCURRENCY: u32 = 100_000;
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let update = args.to_update();

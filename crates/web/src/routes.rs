@@ -1,0 +1,44 @@
+//! The routes: one file per resource, each with its rows of the table.
+
+pub(crate) mod actions;
+pub(crate) mod batches;
+pub(crate) mod causes;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod events;
+pub(crate) mod health;
+pub(crate) mod hooks;
+pub(crate) mod jobs;
+pub(crate) mod logs;
+pub(crate) mod queues;
+pub(crate) mod schedules;
+pub(crate) mod session;
+pub(crate) mod status;
+pub(crate) mod table;
+pub(crate) mod workers;
+
+use self::table::Route;
+
+/// Every route. A new file adds its rows here.
+pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
+    let tables: [&'static [Route]; 17] = [
+        crate::pages::ROUTES,
+        health::ROUTES,
+        session::ROUTES,
+        status::ROUTES,
+        jobs::ROUTES,
+        logs::ROUTES,
+        causes::ROUTES,
+        actions::ROUTES,
+        queues::ROUTES,
+        workers::ROUTES,
+        schedules::ROUTES,
+        batches::ROUTES,
+        hooks::ROUTES,
+        events::ROUTES,
+        config::ROUTES,
+        doctor::ROUTES,
+        crate::stream::ROUTES,
+    ];
+    tables.into_iter().flatten()
+}
