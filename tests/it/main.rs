@@ -24,6 +24,8 @@ mod power;
 mod shell;
 mod store;
 mod tidy;
+#[cfg(feature = "dashboard")]
+mod web;
 
 /// The root of the repository: this package is in `crates/cli`.
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

@@ -1,0 +1,11 @@
+//! The dashboard's server, through its sockets.
+
+mod api;
+mod attacks;
+mod client;
+mod document;
+mod doors;
+mod endings;
+mod metrics;
+mod sick_store;
+mod streams;
