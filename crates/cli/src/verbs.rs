@@ -20,7 +20,7 @@ use self::upkeep::{
 };
 #[cfg(feature = "dashboard")]
 use self::workers::dashboard;
-use self::workers::{config, hook, queue, worker};
+use self::workers::{config, hook, queue, service, worker};
 use super::context::Context;
 use super::failure::Failure;
 
@@ -77,6 +77,7 @@ pub(super) const GROUPS: [Group; 6] = [
         heading: Some("Workers and settings"),
         verbs: &[
             &Row("worker", Reference(worker::run)),
+            &Row("service", Reference(service::run)),
             &Row("queue", Value(queue::run)),
             &Row("config", Value(config::run)),
             &Row("hook", Value(hook::run)),

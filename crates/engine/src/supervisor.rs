@@ -11,6 +11,7 @@
 
 pub(crate) mod pool;
 pub(crate) mod restarts;
+mod service_reports;
 pub(crate) mod survivors;
 pub(crate) mod watchdog;
 
@@ -22,6 +23,7 @@ use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 
 use self::pool::{Pool, start_worker};
 use self::restarts::{Crash, Restarts};
+use self::service_reports::{PoolCounts, ServiceReports};
 use self::survivors::{Survivors, kill_all};
 use self::watchdog::Watchdog;
 use super::attempt::slot_records;
@@ -92,6 +94,7 @@ struct Supervisor<'a> {
     is_stopping: bool,
     was_up: bool,
     watchdog: Watchdog,
+    service: ServiceReports<'a>,
     survivors: Survivors,
     failure: Option<EngineError>,
 }
@@ -152,6 +155,7 @@ impl<'a> Supervisor<'a> {
             is_stopping: false,
             was_up: false,
             watchdog: Watchdog::new(now),
+            service: ServiceReports::new(pool.service_manager.as_ref(), now),
             survivors: Survivors::default(),
             failure: None,
         })
@@ -165,6 +169,7 @@ impl<'a> Supervisor<'a> {
             self.survivors.reap_ended();
             self.kill_hung();
             self.journal.flush();
+            self.report_to_service_manager();
             if !self.was_up && self.failure.is_some() {
                 on_started(false);
             }
@@ -176,6 +181,7 @@ impl<'a> Supervisor<'a> {
             self.read_reports();
             if !self.was_up && self.all_are_up() {
                 self.was_up = true;
+                self.service.is_ready(self.counts());
                 on_started(true);
             }
         }
@@ -383,6 +389,24 @@ impl<'a> Supervisor<'a> {
         self.slots.iter().all(|slot| matches!(slot, PoolSlot::Occupied(member) if member.is_up))
     }
 
+    fn report_to_service_manager(&mut self) {
+        self.service.give_sign_of_life(Instant::now());
+        if self.service.has_listener() && self.was_up && !self.is_stopping {
+            self.service.update_status(self.counts());
+        }
+    }
+
+    fn counts(&self) -> PoolCounts {
+        let running = |member: &Member| {
+            slot_records::read(&self.folder.path, member.id.as_str()).map_or(0, |used| used.len())
+        };
+        PoolCounts {
+            workers: self.slots.len(),
+            up: self.members().filter(|member| member.is_up).count(),
+            running: self.members().map(running).sum(),
+        }
+    }
+
     // A worker that holds leases past their expiry hangs: the supervisor kills it and then handles it as a crash.
 
     fn kill_hung(&mut self) {
@@ -468,7 +492,9 @@ impl<'a> Supervisor<'a> {
         });
         // Without workers no check is due.
         let next_check = self.members().next().map(|_| self.watchdog.next());
-        let wake_in = due.chain(next_check).min().map(|at| at.saturating_duration_since(now));
+        let next_sign = self.service.next_sign_of_life();
+        let wake_in =
+            due.chain(next_check).chain(next_sign).min().map(|at| at.saturating_duration_since(now));
         let timeout = wake_in.map(timespec);
         // An interrupted sleep just ends early.
         let _ = poll(&mut watched, timeout.as_ref());
@@ -480,6 +506,7 @@ impl<'a> Supervisor<'a> {
             self.is_stopping = true;
             let what = if is_gentle { "finish" } else { "release" };
             self.journal.note(format_args!("stop requested: the workers {what} their attempts"));
+            self.service.is_stopping(what);
             self.signal_workers(if is_gentle { Signal::USR1 } else { Signal::USR2 });
         }
     }

@@ -5,7 +5,7 @@ pub mod throughput;
 pub mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::problem::{HOW_TO_START_A_WORKER, Problem};
@@ -26,6 +26,7 @@ use store::{
 use sys::fs::{disk, liveness_lock};
 use sys::host;
 use sys::host::Observer;
+use sys::process;
 
 /// Less free space than this is reported as a problem.
 pub(super) const LOW_SPACE_BYTES: u64 = 64 << 20;
@@ -77,6 +78,7 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     );
     problems.extend(dead.iter().filter_map(|worker| outdated(worker).or(unheard(worker, now))));
     problems.extend(shared_home(store, home, &workers));
+    problems.extend(replaced_programs(&workers));
     problems.extend(store.unkillable()?.iter().filter(|found| found.is_alive()).map(unkillable));
     problems.extend(recent_problems(&recent, &workers, clock));
     problems.extend(Some(store.lagging_standbys()?).filter(|count| *count > 0).map(Problem::lagging_standby));
@@ -246,6 +248,23 @@ fn shared_home(store: &dyn Store, home: &Path, workers: &[Worker]) -> Option<Pro
     let names: Vec<&str> = unseen.iter().map(|worker| worker.id.as_str()).collect();
     let hosts: BTreeSet<&str> = unseen.iter().map(|worker| worker.host.as_str()).collect();
     (!unseen.is_empty()).then(|| Problem::shared_home(&names, &Vec::from_iter(hosts)))
+}
+
+/// Workers on this machine whose program was replaced by another version since they started.
+fn replaced_programs(workers: &[Worker]) -> Vec<Problem> {
+    if workers.is_empty() {
+        return Vec::new();
+    }
+    let Ok(observer) = Observer::here() else {
+        return Vec::new();
+    };
+    let mut replaced: BTreeMap<PathBuf, u64> = BTreeMap::new();
+    for worker in workers.iter().filter(|worker| observer.sees_processes_of(&worker.origin)) {
+        if let Some(program) = process::replaced_program(worker.pid) {
+            *replaced.entry(program).or_default() += 1;
+        }
+    }
+    replaced.iter().map(|(program, count)| Problem::replaced_program(*count, &program.display())).collect()
 }
 
 fn unkillable(found: &UnkillableProcess) -> Problem {

@@ -15,6 +15,7 @@ pub mod last_error;
 pub mod poll;
 pub mod process;
 pub mod program;
+pub mod service_manager;
 pub mod signal;
 mod unwind;
 pub mod zone;

@@ -10,15 +10,17 @@ pub mod spawn;
 pub mod tree;
 pub mod user;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -44,6 +46,13 @@ pub fn is_input_of_shell(input: impl AsFd) -> bool {
     let ours = rustix::fs::fstat(input);
     theirs
         .is_ok_and(|theirs| ours.is_ok_and(|ours| (ours.st_dev, ours.st_ino) == (theirs.dev(), theirs.ino())))
+}
+
+/// The path of the program that a process runs, if another file has that path now. `None` also if this user may not know.
+pub fn replaced_program(pid: u32) -> Option<PathBuf> {
+    let link = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    let path = Path::new(OsStr::from_bytes(link.as_os_str().as_bytes().strip_suffix(b" (deleted)")?));
+    path.exists().then(|| path.to_owned())
 }
 
 /// A handle to one process, which cannot be confused with another.

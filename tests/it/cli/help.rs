@@ -34,7 +34,7 @@ fn all_verbs(home: &Home) -> Vec<Vec<String>> {
 }
 
 /// Every verb that the help must list.
-const KNOWN: [&str; 64] = [
+const KNOWN: [&str; 70] = [
     "enqueue",
     "run",
     "list",
@@ -94,6 +94,12 @@ const KNOWN: [&str; 64] = [
     "config list",
     "config get",
     "config set",
+    "service",
+    "service install",
+    "service uninstall",
+    "service restart",
+    "service status",
+    "service logs",
     "worker start",
     "worker run",
     "worker stop",

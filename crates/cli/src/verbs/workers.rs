@@ -5,4 +5,5 @@ pub(crate) mod config;
 pub(crate) mod dashboard;
 pub(crate) mod hook;
 pub(crate) mod queue;
+pub(crate) mod service;
 pub(crate) mod worker;

@@ -21,6 +21,7 @@ use sys::process::spawn;
 use sys::process::spawn::{
     ChildProcess, Limits, ProcessScope, REPORT_PIPE, Spawn, own_environment_and, spawn,
 };
+use sys::service_manager::ServiceManager;
 
 /// This program, even if its file was replaced by a newer version.
 pub(crate) const SELF: &CStr = c"/proc/self/exe";
@@ -47,6 +48,8 @@ pub struct Pool {
     pub worker_call: Vec<OsString>,
     /// Where the queue is, unless the arguments say it.
     pub store: Option<SecretAddress>,
+    /// The service manager that started the supervisor and listens to it.
+    pub service_manager: Option<ServiceManager>,
 }
 
 /// Starts a worker in its own process group, so that the terminal's signals reach only the supervisor. Returns the

@@ -76,7 +76,7 @@ pub fn locate(args: &LocationArgs) -> Result<Location, OpError> {
 }
 
 pub(crate) fn find_home(args: &LocationArgs) -> Result<FoundHome, OpError> {
-    if let Some(home) = args.home.clone().or_else(|| variable(HOME_VARIABLE).map(PathBuf::from)) {
+    if let Some(home) = named_home(args) {
         return Ok(FoundHome { home, skipped_home: None, is_named: true });
     }
     let (nearest, skipped_home) = nearest_home()?;
@@ -84,6 +84,21 @@ pub(crate) fn find_home(args: &LocationArgs) -> Result<FoundHome, OpError> {
     // `~/.queuectl` is selected even if another user owns it, and refused when it is opened.
     let skipped_home = skipped_home.filter(|skipped| skipped.path != home);
     Ok(FoundHome { home, skipped_home, is_named: false })
+}
+
+/// The home that the user names, if any.
+pub fn named_home(args: &LocationArgs) -> Option<PathBuf> {
+    args.home.clone().or_else(|| variable(HOME_VARIABLE).map(PathBuf::from))
+}
+
+/// The store that the user names, if any.
+pub fn named_store(args: &LocationArgs) -> Result<Option<StoreAddress>, OpError> {
+    args.store.clone().or_else(|| variable(STORE_VARIABLE)).map(|address| parse_address(&address)).transpose()
+}
+
+/// The same path from the root.
+pub fn absolute_path(path: &Path) -> Result<PathBuf, OpError> {
+    std::path::absolute(path).map_err(|source| OpError::CannotRead { path: path.to_owned(), source })
 }
 
 /// The store that a user names besides the usual one. A folder is a home, whose queue is in its file; a file `queue.db` is
@@ -108,8 +123,8 @@ pub(crate) fn find_store(
     home: &Path,
     check: fn(&Path, &Metadata) -> Result<(), OwnershipError>,
 ) -> Result<StoreAddress, OpError> {
-    match args.store.clone().or_else(|| variable(STORE_VARIABLE)) {
-        Some(address) => Ok(parse_address(&address)?.resolved()),
+    match named_store(args)? {
+        Some(address) => Ok(address.resolved()),
         None => Ok(configured_store(home, check)?
             .map_or_else(|| StoreAddress::Sqlite(home.join(DATABASE)), StoreAddress::resolved)),
     }
@@ -182,15 +197,12 @@ impl Location {
 
     /// The same location with absolute paths.
     pub fn absolute(&self) -> Result<Self, OpError> {
-        let absolute = |path: &Path| {
-            std::path::absolute(path).map_err(|source| OpError::CannotRead { path: path.to_owned(), source })
-        };
         let store = match &self.store {
-            StoreAddress::Sqlite(store) => StoreAddress::Sqlite(absolute(store)?),
+            StoreAddress::Sqlite(store) => StoreAddress::Sqlite(absolute_path(store)?),
             StoreAddress::Postgres(_) => self.store.clone(),
         };
         Ok(Self {
-            home: absolute(&self.home)?,
+            home: absolute_path(&self.home)?,
             store,
             skipped_home: self.skipped_home.clone(),
             is_named: self.is_named,

@@ -25,7 +25,7 @@ impl Problem {
     pub const READ_ONLY: &str = "read_only";
 
     /// The codes of all problems.
-    pub const CODES: [&str; 24] = [
+    pub const CODES: [&str; 25] = [
         "queue_paused",
         "job_paused",
         Self::NO_WORKER,
@@ -35,6 +35,7 @@ impl Problem {
         "silent_worker",
         "hindered_worker",
         "outdated_worker",
+        "replaced_program",
         "shared_home",
         "unkillable",
         "starved",
@@ -171,6 +172,17 @@ impl Problem {
         Self::new("outdated_worker", message)
     }
 
+    /// These workers run a program whose file is a newer one now.
+    pub(super) fn replaced_program(workers: u64, program: &dyn Display) -> Self {
+        let (run, them) = if workers == 1 { ("runs", "it") } else { ("run", "them") };
+        let workers = counted(workers, "worker");
+        let message = format!(
+            "{workers} still {run} the old program, because {program} was replaced; restart {them} with \
+             `queuectl service restart`, or with `queuectl worker stop` and `queuectl worker start`"
+        );
+        Self::new("replaced_program", message)
+    }
+
     /// Workers whose processes cannot be seen from here share this home.
     pub(super) fn shared_home(workers: &[&str], hosts: &[&str]) -> Self {
         let message = format!(
@@ -297,6 +309,19 @@ mod tests {
         for (problem, code, line) in problems {
             assert_eq!((problem.code, problem.message.as_str()), (*code, *line));
             assert!(Problem::CODES.contains(code), "{code} is not in the list of all codes");
+        }
+    }
+
+    #[test]
+    fn workers_with_an_old_program_say_how_to_restart_them() {
+        let how =
+            "with `queuectl service restart`, or with `queuectl worker stop` and `queuectl worker start`";
+        for (workers, line) in [
+            (1, "1 worker still runs the old program, because /usr/bin/queuectl was replaced; restart it"),
+            (2, "2 workers still run the old program, because /usr/bin/queuectl was replaced; restart them"),
+        ] {
+            let problem = Problem::replaced_program(workers, &"/usr/bin/queuectl");
+            assert_lines(&[(problem, "replaced_program", &format!("{line} {how}"))]);
         }
     }
 

@@ -10,7 +10,7 @@ pub(crate) mod stop;
 
 pub(crate) use hidden::{run_supervisor, run_worker};
 pub(crate) use list::table;
-pub(crate) use pool::ForeignHome;
+pub(crate) use pool::{ForeignHome, PoolFlags};
 pub(crate) use start::{start_for_batch, start_for_job, start_until_idle};
 
 use crate::context::Context;

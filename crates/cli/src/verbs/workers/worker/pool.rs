@@ -31,6 +31,21 @@ pub(crate) struct PoolFlags {
     pub(crate) foreign_home: ForeignHome,
 }
 
+impl PoolFlags {
+    /// The same flags as they are typed.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = vec!["--count".to_owned(), self.count.to_string()];
+        if let Some(slots) = self.concurrency {
+            words.extend(["--concurrency".to_owned(), slots.to_string()]);
+        }
+        for queue in &self.queues {
+            words.extend(["--queue".to_owned(), queue.to_string()]);
+        }
+        words.extend(self.foreign_home.is_accepted.then(|| "--foreign-home".to_owned()));
+        words
+    }
+}
+
 /// Root's consent to work in the home of another user.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct ForeignHome {
@@ -106,6 +121,7 @@ impl PoolArguments {
             echo: self.echo,
             worker_call: self.call("__worker", location),
             store: secret_address(location),
+            service_manager: None,
         }
     }
 
@@ -117,26 +133,15 @@ impl PoolArguments {
             StoreAddress::Postgres(_) => {}
         }
         words.push(verb.into());
-        words.extend(["--count".into(), self.flags.count.to_string().into()]);
-        if let Some(slots) = self.flags.concurrency {
-            words.extend(["--concurrency".into(), slots.to_string().into()]);
-        }
-        for queue in &self.flags.queues {
-            words.extend(["--queue".into(), queue.as_str().into()]);
-        }
+        words.extend(self.flags.words().into_iter().map(OsString::from));
         if let Some(job) = &self.job {
             words.extend(["--job".into(), job.as_str().into()]);
         }
         if let Some(batch) = &self.batch {
             words.extend(["--batch".into(), batch.as_str().into()]);
         }
-        let is_foreign = self.flags.foreign_home.is_accepted;
-        let switches = [
-            (self.until_empty, "--until-empty"),
-            (self.until_idle, "--until-idle"),
-            (self.echo, "--echo"),
-            (is_foreign, "--foreign-home"),
-        ];
+        let switches =
+            [(self.until_empty, "--until-empty"), (self.until_idle, "--until-idle"), (self.echo, "--echo")];
         words.extend(switches.into_iter().filter(|(on, _)| *on).map(|(_, word)| word.into()));
         words
     }

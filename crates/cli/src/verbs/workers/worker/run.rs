@@ -4,9 +4,10 @@ use super::pool::{PoolArguments, PoolFlags};
 use super::start::add_ignore_file;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-
+use engine::Pool;
 use ops::home::open::reopen;
 use ops::jobs::calling_job::CallingJob;
+use sys::service_manager::ServiceManager;
 
 /// Run workers in the foreground, for systemd, containers and CI
 ///
@@ -38,7 +39,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         ..PoolArguments::new(args.flags.clone())
     };
     let open = || reopen(&location.store);
-    Ok(engine::run_supervisor(&pool.into_pool(&location), &open, &mut |_| {})?)
+    let pool = Pool { service_manager: ServiceManager::from_environment(), ..pool.into_pool(&location) };
+    Ok(engine::run_supervisor(&pool, &open, &mut |_| {})?)
 }
 
 /// Refuses a deadlock: workers inside a job would wait for that job's queue to become empty, and the job for them.

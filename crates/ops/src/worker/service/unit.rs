@@ -1,0 +1,184 @@
+//! The unit of a service, as systemd reads it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::{Scope, Service, ServiceError, text};
+
+/// The directories that `ProtectHome=` hides.
+const HIDDEN_BY_PROTECT_HOME: [&str; 3] = ["/home", "/root", "/run/user"];
+
+/// The text of the unit.
+pub fn unit(service: &Service) -> Result<String, ServiceError> {
+    let Service { scope, name, .. } = service;
+    let edit = match scope {
+        Scope::User => "systemctl --user edit",
+        Scope::System => "systemctl edit",
+    };
+    let home = text(&service.home)?;
+    let mut unit = format!(
+        "# Written by `queuectl service install`, which replaces this file when it runs again.\n\
+         # `{edit} {name}` adds settings of your own.\n\
+         [Unit]\n\
+         Description=queuectl workers ({})\n\
+         Documentation=man:queuectl-worker-run(1)\n",
+        in_line(home)
+    );
+    if *scope == Scope::System {
+        let _ = writeln!(unit, "After=network-online.target postgresql.service");
+        let _ = writeln!(unit, "RequiresMountsFor={}", word(home));
+    }
+    unit.push_str("\n[Service]\n");
+    let _ = writeln!(unit, "Type=notify\nExecStart={}", command_line(&service.command()?));
+    if let Some(account) = &service.account {
+        let _ = writeln!(unit, "User={account}");
+    }
+    unit.push_str(LIFE);
+    if service.account.is_some() {
+        unit.push_str(&sandbox(service)?);
+    }
+    let target = match scope {
+        Scope::User => "default.target",
+        Scope::System => "multi-user.target",
+    };
+    let _ = write!(unit, "\n[Install]\nWantedBy={target}\n");
+    Ok(unit)
+}
+
+/// How the service starts, lives and ends. Exit codes 2 and 7 say that starting again cannot help: wrong usage, or data
+/// that this version cannot read.
+const LIFE: &str = "\
+Restart=on-failure
+RestartSec=5s
+RestartPreventExitStatus=2 7
+# The supervisor gives signs of life; a supervisor that hangs is replaced.
+WatchdogSec=3min
+# A stop lets the running jobs finish, however long they take. `systemctl kill` ends them.
+KillMode=mixed
+TimeoutStopSec=infinity
+# Each job runs in a control group of its own. A job that runs out of memory does not end the service.
+Delegate=yes
+OOMPolicy=continue
+";
+
+/// What jobs cannot do that run as an account of their own. Control groups stay writable: see `Delegate=`.
+fn sandbox(service: &Service) -> Result<String, ServiceError> {
+    let writable = std::iter::once(&service.home).chain(&service.writable);
+    let paths =
+        writable.clone().map(|path| Ok(word(text(path)?))).collect::<Result<Vec<_>, ServiceError>>()?;
+    let is_hidden = |path: &Path| HIDDEN_BY_PROTECT_HOME.iter().any(|folder| path.starts_with(folder));
+    let needs_homes = writable.chain([&service.program]).any(|path| is_hidden(path));
+    let protect_home = if needs_homes { "read-only" } else { "yes" };
+    Ok(format!(
+        "\n\
+         # Jobs write in these directories and in a /tmp of their own, and gain no rights.\n\
+         ProtectSystem=strict\n\
+         ReadWritePaths={}\n\
+         ProtectHome={protect_home}\n\
+         PrivateTmp=yes\n\
+         NoNewPrivileges=yes\n\
+         CapabilityBoundingSet=\n\
+         RestrictSUIDSGID=yes\n\
+         ProtectKernelModules=yes\n\
+         ProtectKernelTunables=yes\n\
+         ProtectKernelLogs=yes\n",
+        paths.join(" ")
+    ))
+}
+
+/// A command as `ExecStart=` reads it. systemd replaces variables in arguments, but not in the path of the program.
+fn command_line(words: &[String]) -> String {
+    let mut words = words.iter();
+    let program = words.next().map(|program| word(program));
+    let arguments = words.map(|argument| word(&argument.replace('$', "$$")));
+    program.into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+/// One word of a setting that takes several. `%` begins a specifier of systemd.
+fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:=,@%$".contains(c);
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '%' => escaped.push_str("%%"),
+            '"' | '\\' => escaped.extend(['\\', c]),
+            c if c.is_ascii_control() => {
+                let _ = write!(escaped, "\\x{:02x}", u32::from(c));
+            }
+            c => escaped.push(c),
+        }
+    }
+    if !text.is_empty() && text.chars().all(is_plain) { escaped } else { format!("\"{escaped}\"") }
+}
+
+/// The value of a setting that is one line of text.
+fn in_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect::<String>().replace('%', "%%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn service(scope: Scope, account: Option<&str>) -> Service {
+        Service {
+            scope,
+            name: "mail".parse().expect("a name"),
+            program: "/usr/bin/queuectl".into(),
+            home: "/var/lib/queuectl".into(),
+            store: None,
+            worker_flags: vec!["--count".to_owned(), "2".to_owned()],
+            account: account.map(str::to_owned),
+            writable: Vec::new(),
+        }
+    }
+
+    fn lines(service: &Service) -> Vec<String> {
+        unit(service).expect("a unit").lines().map(str::to_owned).collect()
+    }
+
+    fn has(lines: &[String], line: &str) -> bool {
+        lines.iter().any(|found| found == line)
+    }
+
+    #[test]
+    fn a_unit_of_the_machine_starts_at_boot_and_one_of_a_user_with_its_systemd() {
+        let system = lines(&service(Scope::System, None));
+        assert!(has(&system, "ExecStart=/usr/bin/queuectl --home /var/lib/queuectl worker run --count 2"));
+        assert!(has(&system, "WantedBy=multi-user.target") && has(&system, "Type=notify"));
+        assert!(has(&system, "Delegate=yes") && has(&system, "KillMode=mixed"));
+        let user = lines(&service(Scope::User, None));
+        assert!(has(&user, "WantedBy=default.target"));
+        assert!(!user.iter().any(|line| line.starts_with("After=")), "a user's systemd knows no such unit");
+    }
+
+    #[test]
+    fn only_an_account_of_its_own_gets_a_sandbox() {
+        let without = lines(&service(Scope::System, None));
+        assert!(!without.iter().any(|line| line.starts_with("Protect") || line.starts_with("NoNew")));
+        let mut with_account = service(Scope::System, Some("jobs"));
+        assert!(has(&lines(&with_account), "User=jobs") && has(&lines(&with_account), "ProtectHome=yes"));
+        with_account.writable = vec!["/srv/my data".into(), "/home/ada/out".into()];
+        let lines = lines(&with_account);
+        assert!(has(&lines, "ReadWritePaths=/var/lib/queuectl \"/srv/my data\" /home/ada/out"), "{lines:?}");
+        assert!(has(&lines, "ProtectHome=read-only"), "a directory that jobs use must not be hidden");
+        assert!(!lines.iter().any(|line| line.starts_with("ProtectControlGroups")), "slots need groups");
+    }
+
+    #[test]
+    fn words_reach_the_program_as_they_are() {
+        for (text, written) in [
+            ("/a/b", "/a/b"),
+            ("a b", "\"a b\""),
+            ("", "\"\""),
+            ("50%", "50%%"),
+            ("say \"x\\\"", "\"say \\\"x\\\\\\\"\""),
+            ("a\nb", "\"a\\x0ab\""),
+            ("ä;", "\"ä;\""),
+        ] {
+            assert_eq!(word(text), written, "{text}");
+        }
+        let words = ["/opt/$x/queuectl", "--home", "/srv/$HOME"].map(str::to_owned);
+        assert_eq!(command_line(&words), "/opt/$x/queuectl --home /srv/$$HOME");
+    }
+}
