@@ -16,7 +16,7 @@ use self::inspect::{
 use self::jobs::{batch, enqueue, run, schedule};
 use self::manage::{cancel, dlq, edit, pause, remove, resume, retry};
 use self::upkeep::{
-    backup, complete, completions, doctor, export, import, init, man, prune, restore, selftest, store,
+    backup, bench, complete, completions, doctor, export, import, init, man, prune, restore, selftest, store,
 };
 #[cfg(feature = "dashboard")]
 use self::workers::dashboard;
@@ -97,6 +97,7 @@ pub(super) const GROUPS: [Group; 6] = [
             &Row("import", Reference(import::run)),
             &Row("store", Reference(store::run)),
             &Row("selftest", Reference(selftest::run)),
+            &Row("bench", Reference(bench::run)),
             &Row("completions", Reference(completions::run)),
             &Row("man", Reference(man::run)),
         ],

@@ -31,6 +31,8 @@ mod link;
 #[cfg(feature = "postgres")]
 pub mod report;
 #[cfg(feature = "postgres")]
+pub mod scratch;
+#[cfg(feature = "postgres")]
 mod session;
 #[cfg(feature = "postgres")]
 mod store;

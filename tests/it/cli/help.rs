@@ -34,7 +34,7 @@ fn all_verbs(home: &Home) -> Vec<Vec<String>> {
 }
 
 /// Every verb that the help must list.
-const KNOWN: [&str; 70] = [
+const KNOWN: [&str; 71] = [
     "enqueue",
     "run",
     "list",
@@ -59,6 +59,7 @@ const KNOWN: [&str; 70] = [
     "man",
     "prune",
     "backup",
+    "bench",
     "restore",
     "export",
     "import",

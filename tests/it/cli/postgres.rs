@@ -3,6 +3,7 @@
 //! Both machines are this one: each has a home and a machine id of its own, so that neither reads the locks and files of
 //! the other.
 
+mod bench;
 mod copy;
 #[cfg(debug_assertions)] // As the simulated network, whose command it uses.
 mod cut_off;

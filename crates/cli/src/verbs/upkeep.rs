@@ -1,6 +1,7 @@
 //! Verbs that create, check, copy and prune a queue.
 
 pub(crate) mod backup;
+pub(crate) mod bench;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;

@@ -23,7 +23,7 @@ use sys::process::user;
 pub const HOME_FOLDER: &str = ".queuectl";
 /// The file name of the database in a home.
 pub const DATABASE: &str = "queue.db";
-pub(crate) const HOME_VARIABLE: &str = "QUEUECTL_HOME";
+pub const HOME_VARIABLE: &str = "QUEUECTL_HOME";
 pub const STORE_VARIABLE: &str = "QUEUECTL_STORE";
 pub(crate) const CONFIG_FILE: &str = "config.toml";
 /// Permissions of the group and of others.
