@@ -420,7 +420,7 @@ impl<'a> Supervisor<'a> {
                 self.store.take_if(|store| store.spans_machines());
                 if self.watchdog.may_judge(now, lease) {
                     let when = if self.watchdog.spans_machines() {
-                        "hangs: killed before another machine takes its jobs over"
+                        "is stopped or hangs: killed before another machine takes its jobs over"
                     } else {
                         "hung past the end of its leases: killed"
                     };
@@ -445,7 +445,9 @@ impl<'a> Supervisor<'a> {
         }
         match (self.hung_in_store(), self.watchdog.lease()) {
             // Other machines do not wait until this one reaches the store again.
-            (Err(_), Some(lease)) if self.watchdog.spans_machines() => Ok((lease, self.quiet(lease))),
+            (Err(_), Some(lease)) if self.watchdog.spans_machines() => {
+                Ok((lease, self.stopped(lease).collect()))
+            }
             (found, _) => found,
         }
     }
@@ -455,22 +457,24 @@ impl<'a> Supervisor<'a> {
         let lease = settings::in_force(store)?.lease;
         // A supervisor that waits for the store replaces no worker.
         store.bound_waits(lease);
-        self.watchdog.set_spans_machines(store.spans_machines());
-        if store.spans_machines() {
-            return Ok((lease, self.quiet(lease)));
-        }
         let hangs = |worker: &Worker| worker.overdue && !was_active_within(worker, lease);
         // Its own workers run on this machine.
         let workers = store.neighbours(&self.observer.machine_id)?.into_iter();
-        Ok((lease, workers.filter(hangs).map(|worker| worker.id).collect()))
+        let mut hung: Vec<WorkerId> = workers.filter(hangs).map(|worker| worker.id).collect();
+        self.watchdog.set_spans_machines(store.spans_machines());
+        if self.watchdog.spans_machines() {
+            hung.extend(self.stopped(lease));
+        }
+        Ok((lease, hung))
     }
 
-    /// The workers that have left their lock files alone for too long, as one that is stopped does. One that is only cut off
-    /// from the store touches its file, and ends its commands by itself.
-    fn quiet(&self, lease: Duration) -> Vec<WorkerId> {
+    /// The workers that are stopped and have left their lock files alone for too long. One that runs ends its commands by
+    /// itself when it is cut off from the store, also if it waits for it.
+    fn stopped(&self, lease: Duration) -> impl Iterator<Item = WorkerId> {
         let limit = Watchdog::quiet_limit(lease);
-        let quiet = self.members().filter(|member| member.is_up && !self.was_touched_within(member, limit));
-        quiet.map(|member| member.id.clone()).collect()
+        let is_stopped = |member: &&Member| process::stat(member.pid).is_some_and(|stat| stat.is_stopped);
+        let quiet = self.members().filter(move |member| !self.was_touched_within(member, limit));
+        quiet.filter(is_stopped).map(|member| member.id.clone())
     }
 
     fn was_touched_within(&self, member: &Member, span: Duration) -> bool {
