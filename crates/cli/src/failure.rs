@@ -30,6 +30,14 @@ pub(super) enum Exit {
     TimedOut = 124,
 }
 
+/// For what is only said after a change that is stored: a store that cannot be reached any more is then no failure.
+pub(crate) fn unless_cut_off(said: Result<(), Failure>) -> Result<(), Failure> {
+    match said {
+        Err(failure) if failure.exit == Exit::Unavailable => Ok(()),
+        said => said,
+    }
+}
+
 impl From<Kind> for Exit {
     fn from(kind: Kind) -> Self {
         match kind {

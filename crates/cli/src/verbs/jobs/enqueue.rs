@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use self::lines::JsonInput;
 use crate::context::Context;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Failure, unless_cut_off};
 use crate::flags::caller::CallerFlags;
 use crate::flags::each::{EachFlags, EachSource};
 use crate::flags::job::JobFlags;
@@ -172,14 +172,6 @@ fn enqueue_batch(
     let answers = enqueuer.enqueue(requests)?;
     print_batch(context, store, &answers)?;
     Ok(queues_of_unfinished(store, queues, &answers))
-}
-
-/// The jobs are stored: a store that cannot be reached any more leaves nothing but a hint out.
-fn unless_cut_off(hinted: Result<(), Failure>) -> Result<(), Failure> {
-    match hinted {
-        Err(failure) if failure.exit == Exit::Unavailable => Ok(()),
-        hinted => hinted,
-    }
 }
 
 /// The queues of the jobs that still have to run.

@@ -5,7 +5,7 @@ use sys::program::ExitCode;
 use super::change::{ChangeArgs, Wording, change, code_of, report_and_continue};
 use super::edit;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, unless_cut_off};
 use crate::flags::edit::EditFlags;
 use crate::flags::handle::{NamedJobs, latest_to_change, resolve_ids};
 use crate::flags::selection::{Selection, SelectionArgs};
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         Selection::Named(_) | Selection::Matching(_) => Vec::new(),
     };
     let worst = change(context, which, &args.change, wording)?;
-    hint_cancelled_dependents(context, &roots)?;
+    unless_cut_off(hint_cancelled_dependents(context, &roots))?;
     Ok(code_of(worst))
 }
 
