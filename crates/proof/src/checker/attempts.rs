@@ -97,8 +97,9 @@ fn check_author(case: &Case<'_>, attempt: &Attempt, verdict: &mut Verdict) {
             format!("a result of attempt {number} is recorded, but it never started")
         });
     };
-    // Output can be lost if the disk fails.
-    let has_no_output = is_mute || (printed.is_none() && case.may_lose_output);
+    // Output can be lost if the disk fails, or with the commits that a standby had not received.
+    let may_lose_output = case.may_lose_output || case.is_in_lost_tail;
+    let has_no_output = is_mute || (printed.is_none() && may_lose_output);
     verdict.expect(Invariant::Fenced, Some(case.id), has_no_output || printed == Some(&start.nonce), || {
         let started = &start.nonce;
         format!("the recorded output of attempt {number} is from {printed:?}, but {started} ran")
