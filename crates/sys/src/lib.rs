@@ -10,7 +10,6 @@ pub mod failpoint;
 pub mod fs;
 pub mod guards;
 pub mod host;
-pub mod inherited_sockets;
 pub mod last_error;
 pub mod poll;
 pub mod process;

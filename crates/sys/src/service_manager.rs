@@ -3,6 +3,8 @@
 //! Datagrams on a socket that the manager names in the environment. They are only news: sending one never blocks, and
 //! a failure to send one changes nothing.
 
+pub mod inherited_sockets;
+
 use std::env;
 use std::ffi::OsString;
 use std::io;

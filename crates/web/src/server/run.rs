@@ -19,7 +19,7 @@ use crate::listen::crowd::{Crowd, MAX_CONNECTIONS};
 use crate::listen::sockets::Listener;
 use crate::listen::tls::TlsFiles;
 use ops::OpError;
-use sys::inherited_sockets::inherited_sockets;
+use sys::service_manager::inherited_sockets::inherited_sockets;
 use sys::signal::interrupts::Interrupts;
 
 /// How long requests get to finish after a signal.

@@ -17,7 +17,7 @@ use web::{BasePath, HeaderName, HostName, ListenAddress, Ready, ServeError, Serv
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct ServeArgs {
-    /// Where to listen: IP:PORT, a port, or unix:PATH; can be repeated [default: 127.0.0.1:7878 and [::1]:7878]
+    /// Where to listen: IP:PORT, a port, or unix:PATH; can be repeated [default: 127.0.0.1:7878 and the same port of ::1]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<ListenAddress>,
     /// The port on the loopback addresses [default: 7878]
