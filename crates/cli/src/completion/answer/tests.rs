@@ -117,12 +117,16 @@ fn nothing_is_offered_for_new_names_and_free_text() {
 /// A flag whose value is offered by no rule must be free text on purpose.
 #[test]
 fn every_argument_with_a_value_has_a_rule() {
-    const FREE: [&str; 21] = [
+    const FREE: [&str; 28] = [
+        "ADDRESS",
+        "BASE",
         "CODES",
         "CODES|none",
         "DURATION",
         "EXPRESSION",
         "GLOB",
+        "HEADER",
+        "HOST",
         "ID",
         "JSON",
         "JSON|none",
@@ -134,11 +138,14 @@ fn every_argument_with_a_value_has_a_rule() {
         "NAME=VALUE",
         "NAME|none",
         "N|none",
+        "PORT",
         "RATE|none",
         "ROLE",
         "S",
+        "SCOPE",
         "TEXT",
         "TIME",
+        "USER",
     ];
     fn visit(command: &Command, path: &str) {
         let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());

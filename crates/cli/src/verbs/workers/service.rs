@@ -52,13 +52,13 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 /// Which service a verb is about.
 #[derive(Clone, Debug, clap::Args)]
 struct WhichService {
-    /// The service of this user, which the user's own systemd runs
+    /// The service of this user; the user's own systemd runs it
     #[arg(long, conflicts_with = "system")]
     user: bool,
     /// The service of the machine
     #[arg(long)]
     system: bool,
-    /// One of several services, each with its own queues or home [default: the unit queuectl-worker]
+    /// One of several services; each can have its own queues or home [default: the unit queuectl-worker]
     #[arg(long, value_name = "NAME")]
     name: Option<ServiceName>,
 }

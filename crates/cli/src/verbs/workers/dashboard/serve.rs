@@ -32,19 +32,19 @@ pub(super) struct ServeArgs {
     /// The key of the certificate, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// A proxy in front of the server ends TLS, and may run as another user
+    /// A proxy in front of the server ends TLS; it may run as another user
     #[arg(long)]
     behind_proxy: bool,
     /// Answer also for this host name; can be repeated
     #[arg(long, value_name = "HOST")]
     host: Vec<HostName>,
-    /// Permit no change, whatever a token or a session may do
+    /// Permit no change; no token or session can override it
     #[arg(long)]
     read_only: bool,
     /// The path below which a proxy serves the dashboard
     #[arg(long, value_name = "BASE", default_value = "", hide_default_value = true)]
     base_path: BasePath,
-    /// The header in which a proxy on this machine names the user that it has authenticated
+    /// A proxy names its user in this header; it must run on this machine
     #[arg(long, value_name = "HEADER", requires = "behind_proxy")]
     user_header: Option<HeaderName>,
     /// Open streams at most

@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// Run jobs as this account, in a sandbox; a missing account is created [its default home: /var/lib/queuectl]
     #[arg(long, value_name = "USER", conflicts_with = "user")]
     account: Option<String>,
-    /// A directory besides the home in which jobs of the account may write
+    /// Another directory in which jobs may write
     #[arg(long, value_name = "DIR", requires = "account")]
     writable: Vec<PathBuf>,
     /// The program that the service runs [default: this one]

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::render::report_change::report_change;
 use ops::worker::service::install::restart;
 
-/// Restart the service when its running jobs have finished, for instance after an upgrade
+/// Restart the service when its running jobs have finished
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  queuectl service restart\n  queuectl service restart --name mail")]
 pub(super) struct Args {

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::render::report_change::report_change;
 use ops::worker::service::install::uninstall;
 
-/// Stop the service when its running jobs have finished, and remove its unit
+/// Stop the service after its running jobs; remove its unit
 ///
 /// The queue and its jobs stay.
 #[derive(Debug, clap::Args)]
