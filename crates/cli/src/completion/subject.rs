@@ -80,6 +80,8 @@ pub(crate) fn subject(verb: &str, argument: &Arg) -> Subject {
         "STATE" => Subject::Words(phases()),
         "SIGNAL" => words(USUAL),
         "PART" => words(Part::ALL.map(Part::name)),
+        #[cfg(feature = "dashboard")]
+        "SCOPE" => words(web::Scope::ALL.map(web::Scope::name)),
         "FILE" | "PATH" | "FROM" | "TO" => Subject::Shell(ShellWord::File),
         "DIR" => Subject::Shell(ShellWord::Folder),
         "COMMAND" => Subject::Shell(ShellWord::Command),
