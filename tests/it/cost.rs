@@ -6,6 +6,7 @@
 
 // Release builds are linked statically, so the preloaded shim cannot intercept calls.
 #[cfg(debug_assertions)]
+mod bulk;
 mod commits;
 mod dependents;
 mod enqueue;

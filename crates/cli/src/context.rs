@@ -177,6 +177,12 @@ impl Context {
         }
     }
 
+    /// Whether times are shown by the local clock.
+    #[cfg(feature = "tui")]
+    pub(super) fn shows_local_time(&self) -> bool {
+        self.times == Times::Local
+    }
+
     /// Shows times to people.
     pub(super) fn clock(&self, now: Timestamp) -> Clock {
         Clock::new(now, self.time_format())

@@ -16,7 +16,9 @@ pub mod priority;
 pub mod retry_rules;
 pub mod spec;
 pub mod template;
+pub mod trace;
 pub mod unique;
+pub mod when;
 
 use std::fmt;
 use std::path::PathBuf;

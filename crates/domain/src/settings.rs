@@ -48,6 +48,7 @@ crate::named_enum! {
         RetainEvents = "retain_events",
         RetainMetrics = "retain_metrics",
         Durability = "durability",
+        Traces = "traces",
     }
 }
 
@@ -81,6 +82,17 @@ crate::named_enum! {
         Full = "full",
         /// Before it was synced: it survives a crash of the process, but the last moments may be lost in a power failure.
         Normal = "normal",
+    }
+}
+
+crate::named_enum! {
+    /// Where workers record the spans of attempts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Traces {
+        /// Nowhere; commands still continue the trace of their job.
+        Off = "off",
+        /// In `traces.jsonl` in the home, as OTLP JSON.
+        File = "file",
     }
 }
 
@@ -142,6 +154,7 @@ pub struct Settings {
     pub retain_events: Option<Duration>,
     pub retain_metrics: Option<Duration>,
     pub durability: Durability,
+    pub traces: Traces,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -174,6 +187,7 @@ impl Default for Settings {
             retain_events: Some(30 * DAY),
             retain_metrics: Some(90 * DAY),
             durability: Durability::Full,
+            traces: Traces::Off,
         }
     }
 }
@@ -246,6 +260,7 @@ impl Settings {
             SettingKey::RetainEvents => self.retain_events = span_or_never(key, value)?,
             SettingKey::RetainMetrics => self.retain_metrics = span_or_never(key, value)?,
             SettingKey::Durability => self.durability = durability(key, value)?,
+            SettingKey::Traces => self.traces = traces(key, value)?,
         }
         Ok(())
     }
@@ -287,6 +302,7 @@ impl Settings {
             SettingKey::RetainEvents => or(self.retain_events, "never"),
             SettingKey::RetainMetrics => or(self.retain_metrics, "never"),
             SettingKey::Durability => self.durability.name().to_owned(),
+            SettingKey::Traces => self.traces.name().to_owned(),
         }
     }
 }
@@ -371,6 +387,14 @@ fn durability(key: SettingKey, value: &str) -> Result<Durability, SettingError> 
         key,
         value: value.to_owned(),
         choices: "full or normal",
+    })
+}
+
+fn traces(key: SettingKey, value: &str) -> Result<Traces, SettingError> {
+    Traces::from_name(value).ok_or_else(|| SettingError::NotAChoice {
+        key,
+        value: value.to_owned(),
+        choices: "off or file",
     })
 }
 

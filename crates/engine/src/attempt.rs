@@ -12,6 +12,7 @@ pub(crate) mod pause;
 pub(crate) mod pipes;
 pub(crate) mod program;
 pub(crate) mod slot_records;
+mod traces;
 pub(crate) mod variables;
 
 use std::io;
@@ -34,6 +35,7 @@ use self::command::SpawnProblem;
 use self::cookie::Cookie;
 use self::limits::AttemptLimits;
 use self::slot_records::Slots;
+use self::traces::AttemptTrace;
 use super::error::EngineError;
 use super::journal::Journal;
 use super::worker::dispatcher::{Dispatcher, Interrupt, SlotBell, SlotReport};
@@ -43,6 +45,7 @@ use domain::job::Usage;
 use domain::job::limits::ExceededLimit;
 use domain::job::outcome::{Outcome, error_line, exceeded_limit_line};
 use domain::log;
+use domain::settings::Traces;
 use domain::values::signal::Signal;
 use store::{Claim, Settlement};
 use sys::cgroup::Group;
@@ -88,6 +91,7 @@ impl SlotContext<'_> {
 pub(super) struct Rules {
     pub(super) kill_grace: Duration,
     pub(super) log_max_bytes: u64,
+    pub(super) traces: Traces,
 }
 
 /// An attempt that has ended.
@@ -117,7 +121,8 @@ pub(super) fn run(
     if context.is_followed {
         capture.watch();
     }
-    let (record, ending) = match start(claim, context, slot) {
+    let trace = AttemptTrace::of(claim, &context.command, rules.traces == Traces::File);
+    let (record, ending) = match start(claim, trace.as_ref(), context, slot) {
         Ok(RunningAttempt { record, child, limits }) => {
             slot.journal.started(claim);
             let attempt = claim.lease.attempt.to_string();
@@ -153,6 +158,11 @@ pub(super) fn run(
     failpoint::hit("attempt.before_settle");
     let captured = if context.spool.is_some() { capture.finish_in_place() } else { capture.finish() };
     let settlement = settlement(claim, ending, captured, began);
+    if let (Traces::File, Some(trace), Some(settlement)) = (rules.traces, &trace, &settlement)
+        && let Err(error) = trace.record(&context.command, claim, settlement)
+    {
+        slot.journal.note_repeatable(format!("failed to write traces.jsonl: {error}"));
+    }
     if let Some(spool) = context.spool.as_ref().filter(|_| settlement.is_none()) {
         spool.lose(&claim.lease);
     }
@@ -183,11 +193,12 @@ fn released(claim: &Claim, began: Instant, obstacle: EngineError) -> FinishedAtt
 /// Starts the command. From then on only the command and its descendants hold the lock on its record.
 fn start(
     claim: &Claim,
+    trace: Option<&AttemptTrace>,
     context: &AttemptContext,
     slot: &mut SlotContext<'_>,
 ) -> Result<RunningAttempt, StartFailure> {
     let of_job = |problem: SpawnProblem| StartFailure::Job(problem.to_string());
-    let plan = command::prepare(claim, &context.command).map_err(of_job)?;
+    let plan = command::prepare(claim, trace, &context.command).map_err(of_job)?;
     let limits = AttemptLimits::prepare(claim, &context.containment).map_err(of_job)?;
     let bounds = limits.as_ref().map(AttemptLimits::bounds).unwrap_or_default();
     if let Some(group) = &mut slot.group {

@@ -426,7 +426,7 @@ fn slots_of(plan: &WorkerPlan, settings: &Settings) -> u32 {
 }
 
 pub(super) fn rules(settings: &Settings) -> Rules {
-    Rules { kill_grace: settings.kill_grace, log_max_bytes: settings.log_max_bytes }
+    Rules { kill_grace: settings.kill_grace, log_max_bytes: settings.log_max_bytes, traces: settings.traces }
 }
 
 fn attempt_context(

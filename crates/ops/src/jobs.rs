@@ -11,6 +11,7 @@ pub mod dlq;
 pub mod edit;
 pub mod enqueue;
 pub mod explain;
+pub mod filter_text;
 pub mod handle;
 pub mod list;
 pub mod logs;

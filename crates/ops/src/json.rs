@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::jobs::explain::JobExplanation;
+use super::metrics::recent::{LastHourJson, Recent};
 use super::status::Status;
 use super::status::throughput::AttemptRate;
 use super::status::watch::Snapshot;
@@ -151,12 +152,26 @@ json_object! {
     }
 }
 
+/// The output of `status`.
+#[derive(Debug, Serialize)]
+pub struct StatusReportJson<'a> {
+    #[serde(flatten)]
+    status: StatusJson<'a>,
+    last_hour: LastHourJson,
+}
+
+impl<'a> StatusReportJson<'a> {
+    pub fn new(status: &'a Status, recent: &Recent) -> Self {
+        Self { status: status.into(), last_hour: recent.into() }
+    }
+}
+
 /// One update of `status --watch`.
 #[derive(Debug, Serialize)]
 pub struct SnapshotJson<'a> {
     at: Timestamp,
     #[serde(flatten)]
-    status: StatusJson<'a>,
+    status: StatusReportJson<'a>,
     /// Null in the first update.
     throughput: Option<ThroughputJson>,
     running: Vec<JobJson<'a>>,
@@ -167,7 +182,7 @@ impl<'a> From<&'a Snapshot> for SnapshotJson<'a> {
     fn from(snapshot: &'a Snapshot) -> Self {
         Self {
             at: snapshot.at,
-            status: (&snapshot.status).into(),
+            status: StatusReportJson::new(&snapshot.status, &snapshot.hour),
             throughput: snapshot
                 .latest
                 .zip(snapshot.minute)

@@ -9,6 +9,7 @@ use domain::job::environment::Environment;
 use domain::job::life::{DeadReason, StateName};
 use domain::job::limits::Limits;
 use domain::job::outcome::Outcome;
+use domain::job::trace::TraceContext;
 use domain::values::name::{JobId, QueueName, WorkerId};
 use domain::values::signal::Signal;
 use domain::values::timestamp::Timestamp;
@@ -117,6 +118,8 @@ pub struct Claim {
     pub environment: Option<Arc<Environment>>,
     /// Added to the environment.
     pub env: BTreeMap<String, String>,
+    /// The trace in which it was enqueued.
+    pub trace: Option<Box<TraceContext>>,
     /// Its standard input; `None` if it is empty.
     pub stdin: Option<Vec<u8>>,
     pub timeout: Option<Duration>,

@@ -10,6 +10,7 @@ pub mod failpoint;
 pub mod fs;
 pub mod guards;
 pub mod host;
+pub mod keyboard;
 pub mod last_error;
 pub mod poll;
 pub mod process;

@@ -1,6 +1,7 @@
 //! What the loader has to do before `main`.
 
 use std::fs;
+use std::process::Command;
 
 use crate::cli::harness::PROGRAM;
 
@@ -15,4 +16,14 @@ fn the_loader_corrects_no_addresses_in_the_program() {
     let program = fs::read(PROGRAM).expect("the program");
     let bytes = [program[ELF_TYPE_AT], program[ELF_TYPE_AT + 1]];
     assert_eq!(u16::from_ne_bytes(bytes), ET_EXEC, "`{PROGRAM}` is linked at a fixed address");
+}
+
+/// Each library takes a tenth of the time in which `/bin/true` starts and ends.
+#[test]
+fn the_loader_loads_the_c_library_alone() {
+    let listed = Command::new("ldd").arg(PROGRAM).output().expect("ldd, of the C library");
+    let listed = String::from_utf8(listed.stdout).expect("text");
+    let libraries: Vec<&str> =
+        listed.lines().filter_map(|line| line.trim().split_once(" => ")).map(|(name, _)| name).collect();
+    assert_eq!(libraries, ["libc.so.6"], "{listed}");
 }

@@ -10,3 +10,4 @@ pub(crate) mod other_user;
 pub(crate) mod output;
 pub(crate) mod resource_shortage;
 pub(crate) mod retries;
+mod traces;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command};
 
-use domain::settings::{Durability, SettingKey};
+use domain::settings::{Durability, SettingKey, Traces};
 
 use super::Candidate;
 use super::place::{Line, Place};
@@ -159,6 +159,8 @@ fn setting_values(line: &Line<'_>) -> Vec<Candidate> {
         Strategy::ALL.map(Strategy::name).to_vec()
     } else if key == SettingKey::Durability {
         Durability::ALL.map(Durability::name).to_vec()
+    } else if key == SettingKey::Traces {
+        Traces::ALL.map(Traces::name).to_vec()
     } else if key == SettingKey::Autostart {
         vec!["on", "off"]
     } else if key == SettingKey::Concurrency {

@@ -10,8 +10,8 @@ use domain::schedule::{OnMissed, OnOverlap};
 use domain::values::signal::USUAL;
 use ops::jobs::columns;
 use ops::jobs::list::order_names;
-use store::Phase;
 use store::postgres::grant::Part;
+use store::{EndReason, Phase};
 
 use super::Candidate;
 
@@ -77,6 +77,7 @@ pub(crate) fn subject(verb: &str, argument: &Arg) -> Subject {
         "TAG" => Subject::Stored(Stored::Tag),
         "WORKER" => Subject::Stored(Stored::Worker),
         "CAUSE" => Subject::Stored(Stored::Cause),
+        "REASON" => words(EndReason::all().map(EndReason::name)),
         "STATE" => Subject::Words(phases()),
         "SIGNAL" => words(USUAL),
         "PART" => words(Part::ALL.map(Part::name)),
@@ -114,6 +115,7 @@ fn named(verb: &str, argument: &Arg) -> Subject {
     let is_flag = argument.get_long().is_some();
     match verb.split_once(' ') {
         _ if argument.get_long() == Some("batch") => Subject::Stored(Stored::Batch),
+        _ if argument.get_long() == Some("schedule") => Subject::Stored(Stored::Schedule),
         Some(("batch", _)) if !is_flag => Subject::Stored(Stored::Batch),
         Some(("schedule", verb)) if !is_flag && verb != "add" => Subject::Stored(Stored::Schedule),
         Some(("hook", verb)) if !is_flag && verb != "add" => Subject::Stored(Stored::Hook),

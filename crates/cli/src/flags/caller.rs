@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use domain::job::trace::{TraceContext, VARIABLES};
 use ops::OpError;
 use ops::home::location::StoreAddress;
 use ops::jobs::enqueue::Caller;
@@ -49,6 +50,7 @@ impl CaptureFlags {
             cwd: working_directory(),
             runs_elsewhere,
             environment: captures.then(|| Arc::new(location.environment())),
+            trace: trace(),
             ..Caller::default()
         })
     }
@@ -94,4 +96,13 @@ fn read_stdin() -> Result<Option<Arc<[u8]>>, Failure> {
 /// The caller's working directory; none if it was deleted or its path is not UTF-8.
 fn working_directory() -> Option<String> {
     std::env::current_dir().ok()?.into_os_string().into_string().ok()
+}
+
+/// The trace that this process is in. Without the first variable nothing more is read.
+fn trace() -> Option<Box<TraceContext>> {
+    let [parent, state, baggage] = VARIABLES;
+    let read = |name| std::env::var(name).ok();
+    let values = [(parent, Some(read(parent)?)), (state, read(state)), (baggage, read(baggage))];
+    let value_of = |name| values.iter().find(|(known, _)| *known == name)?.1.as_deref();
+    TraceContext::read(value_of).map(Box::new)
 }

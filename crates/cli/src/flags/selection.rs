@@ -9,10 +9,12 @@ use crate::render::text::grouped;
 use domain::job::life::StateName;
 use domain::text::nearest::{nearest, suggestion};
 use domain::text::pattern::CommandPattern;
-use domain::values::name::{BatchName, NameError, QueueName};
+use domain::values::name::{BatchName, NameError, QueueName, ScheduleName, WorkerId};
 use domain::values::span::parse_span;
+use domain::values::timestamp::Timestamp;
 use ops::jobs::batch::nearest_to;
-use store::{JobFilter, Phase};
+use ops::jobs::dlq::find_cause;
+use store::{EndReason, JobFilter, Phase};
 
 /// Selects jobs by their properties.
 #[derive(Debug, Default, PartialEq, clap::Args)]
@@ -46,6 +48,49 @@ pub(crate) struct StatelessFilterArgs {
     /// the command
     #[arg(long, value_name = "GLOB")]
     command_like: Option<CommandPattern>,
+    /// Jobs that changed then or later: 1h for the last hour, or a time such as 2026-01-31T09:30:00Z
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = parse_since)]
+    changed_after: Option<Since>,
+    /// Jobs whose id begins like this
+    #[arg(long, value_name = "PREFIX")]
+    id_prefix: Option<String>,
+    /// Runs of this schedule
+    #[arg(long, value_name = "NAME")]
+    schedule: Option<String>,
+    /// Jobs that this worker runs
+    #[arg(long, value_name = "WORKER")]
+    worker: Option<String>,
+    /// Jobs that died of this cause or like this job (`dlq list --group`)
+    #[arg(long, value_name = "CAUSE")]
+    cause: Option<String>,
+    /// Jobs that are dead or cancelled for this reason
+    #[arg(long, value_name = "REASON")]
+    reason: Option<String>,
+    /// Jobs whose last attempt had this exit code
+    #[arg(long, value_name = "CODE", allow_negative_numbers = true)]
+    exit_code: Option<i32>,
+}
+
+/// The beginning of a time that lasts until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Since {
+    Ago(Duration),
+    At(Timestamp),
+}
+
+impl Since {
+    fn resolve(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Ago(age) => now.saturating_sub(age),
+            Self::At(at) => at,
+        }
+    }
+}
+
+fn parse_since(text: &str) -> Result<Since, String> {
+    let by_time = |_| text.parse().map(Since::At);
+    let neither = |_| "give a duration such as 1h or a time such as 2026-01-31T09:30:00Z".to_owned();
+    parse_span(text).map(Since::Ago).or_else(by_time).map_err(neither)
 }
 
 impl JobFilterArgs {
@@ -68,14 +113,25 @@ impl StatelessFilterArgs {
     pub(crate) fn filter(&self, context: &Context) -> Result<JobFilter, Failure> {
         let queue: Option<QueueName> = parse_name("queue", self.queue.as_deref())?;
         let batch: Option<BatchName> = parse_name("batch", self.batch.as_deref())?;
-        let now = context.store()?.now()?;
+        let schedule: Option<ScheduleName> = parse_name("schedule", self.schedule.as_deref())?;
+        let worker: Option<WorkerId> = parse_name("worker", self.worker.as_deref())?;
+        let reason = self.reason.as_deref().map(parse_reason).transpose()?;
+        let store = context.store()?;
+        let now = store.now()?;
         Ok(JobFilter {
+            phases: Vec::new(),
             queue,
             tag: self.tag.clone(),
             batch,
+            schedule,
+            worker,
+            id_prefix: self.id_prefix.clone(),
+            cause: self.cause.as_deref().map(|typed| find_cause(store, typed)).transpose()?,
+            reason,
+            exit_code: self.exit_code,
             changed_before: self.older_than.map(|age| now.saturating_sub(age)),
+            changed_after: self.changed_after.map(|since| since.resolve(now)),
             command: self.command_like.clone(),
-            ..JobFilter::default()
         })
     }
 }
@@ -90,6 +146,13 @@ fn parse_phase(typed: &str) -> Result<Phase, Failure> {
     Phase::from_name(synonym.map_or(word.as_str(), |(_, state)| state)).ok_or_else(|| {
         let hint = suggestion(typed, "states", &Phase::ALL.map(Phase::name));
         Failure::usage(format!("unknown state `{typed}`")).with_hint(hint)
+    })
+}
+
+fn parse_reason(typed: &str) -> Result<EndReason, Failure> {
+    EndReason::from_name(&typed.to_ascii_lowercase().replace('-', "_")).ok_or_else(|| {
+        let known: Vec<&str> = EndReason::all().map(EndReason::name).collect();
+        Failure::usage(format!("unknown reason `{typed}`")).with_hint(suggestion(typed, "reasons", &known))
     })
 }
 
@@ -149,7 +212,7 @@ impl SelectionArgs {
     }
 }
 
-/// Prints a hint that no job matched, naming a queue or batch that does not exist: it may be a typo.
+/// Prints a hint that no job matched, naming a queue, schedule or batch that does not exist: it may be a typo.
 pub(crate) fn hint_no_match(context: &Context, filter: &JobFilter) -> Result<(), Failure> {
     if !hint_unknown_name(context, filter)? && !hint_dead_not_failed(context, filter)? {
         context.hint("no jobs matched")?;
@@ -175,7 +238,7 @@ pub(crate) fn hint_dead_not_failed(context: &Context, filter: &JobFilter) -> Res
     Ok(true)
 }
 
-/// Prints a hint if the queue or batch does not exist, and suggests the nearest name.
+/// Prints a hint if the queue, schedule or batch does not exist, and suggests the nearest name.
 pub(crate) fn hint_unknown_name(context: &Context, filter: &JobFilter) -> Result<bool, Failure> {
     let store = context.store()?;
     let mut hinted = false;
@@ -184,6 +247,14 @@ pub(crate) fn hint_unknown_name(context: &Context, filter: &JobFilter) -> Result
         if !queues.iter().any(|known| known.name == *queue) {
             let known = queues.iter().map(|known| known.name.as_str());
             offer(context, "queue", queue.as_str(), nearest(queue.as_str(), known))?;
+            hinted = true;
+        }
+    }
+    if let Some(schedule) = &filter.schedule {
+        let schedules = store.schedules()?;
+        if !schedules.iter().any(|(known, _)| known.name == *schedule) {
+            let known = schedules.iter().map(|(known, _)| known.name.as_str());
+            offer(context, "schedule", schedule.as_str(), nearest(schedule.as_str(), known))?;
             hinted = true;
         }
     }

@@ -27,7 +27,7 @@ const MAX_NAME_WIDTH: usize = 30;
 const MIN_CLAUSE_WIDTH: usize = 14;
 
 /// Flags that few people need, by their ids. A verb with many flags only names them.
-const RARE: [&str; 25] = [
+const RARE: [&str; 32] = [
     "max_attempts",
     "backoff",
     "retry_on",
@@ -48,6 +48,13 @@ const RARE: [&str; 25] = [
     "on_overlap",
     "older_than",
     "command_like",
+    "changed_after",
+    "id_prefix",
+    "schedule",
+    "worker",
+    "cause",
+    "reason",
+    "exit_code",
     "set-queue",
     "set-tags",
     "no_tags",

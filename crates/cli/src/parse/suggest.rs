@@ -32,7 +32,7 @@ const VERBS: &[(&str, &[&str], &str)] = &[
     ("", &["info", "inspect", "describe", "get", "job"], "`queuectl show JOB`"),
     ("", &["why"], "`queuectl explain JOB`"),
     ("", &["stats", "state", "health"], "`queuectl status`"),
-    ("", &["watch", "top", "monitor"], "`queuectl status --watch`"),
+    ("", &["watch", "monitor"], "`queuectl status --watch`"),
     ("", &["settings", "set", "get-config"], "`queuectl config list`, or `queuectl config set KEY VALUE`"),
     ("", &["dead", "dead-letter", "failed", "failures"], "`queuectl dlq list`"),
     ("", &["purge", "flush"], "`queuectl dlq purge --all`, or `queuectl remove --state pending`"),

@@ -8,7 +8,7 @@ use super::progress::rate;
 use super::table::{Cell, Table, truncate};
 use super::text::{grouped, printable};
 use crate::context::Size;
-use crate::verbs::inspect::status::{has_sum, problem_lines, queue_lines, worker_lines};
+use crate::verbs::inspect::status::{has_sum, hour_lines, problem_lines, queue_lines, worker_lines};
 use domain::values::clock::{Clock, TimeFormat};
 use ops::status::throughput::AttemptRate;
 use ops::status::watch::Snapshot;
@@ -35,6 +35,7 @@ pub(crate) fn compose(view: &Snapshot, title: &str, size: Size, format: &TimeFor
         (worker_lines(status, clock, width), 0),
         (running_lines(view, clock, width), 0),
         (retry_lines(view, clock, width), 0),
+        (hour_lines(&view.hour, width), 0),
     ];
     let sections = sections.into_iter().filter(|(lines, _)| !lines.is_empty());
     let sections: Vec<Section> = sections.map(|(lines, foot)| Section { lines, foot }).collect();
@@ -159,10 +160,13 @@ mod tests {
     use super::*;
     use domain::job::life::{Lease, Life, Losses, State, StateName};
     use domain::job::options::JobOptions;
+    use domain::job::outcome::OutcomeName;
     use domain::job::{Job, LatestAttempt};
+    use domain::metrics::activity::{Activity, EndedAttempt};
     use domain::values::timestamp::Timestamp;
+    use ops::metrics::recent::Recent;
     use ops::status::{Problem, Status};
-    use store::{Queue, ServedJobs, Worker, WorkerState};
+    use store::{Queue, QueueMetrics, ServedJobs, Worker, WorkerState};
     use sys::host::Origin;
 
     const NOW: Timestamp = Timestamp::from_millis(1_769_851_800_999);
@@ -236,6 +240,29 @@ mod tests {
         }
     }
 
+    /// Three attempts that waited 4 ms each, of which one ended within 40 ms.
+    fn hour() -> Recent {
+        let mut activity = Activity::default();
+        for _ in 0..3 {
+            activity.record_start(Duration::from_millis(4));
+        }
+        activity.record_end(&EndedAttempt {
+            outcome: OutcomeName::Success,
+            duration: Duration::from_millis(40),
+            cpu: None,
+            died: false,
+        });
+        let queue = QueueMetrics {
+            queue: queue("default"),
+            entered: [].into(),
+            activity,
+            enqueued: 3,
+            oldest_ready_at: None,
+            oldest_running_at: None,
+        };
+        Recent { since: ago(3_600), now: NOW, queues: vec![queue] }
+    }
+
     fn view(queues: Vec<Queue>) -> Snapshot {
         let jobs = [(StateName::Pending, 2_400), (StateName::Completed, 14)].into();
         let problems = vec![Problem::durability_lowered()];
@@ -244,6 +271,7 @@ mod tests {
             status: Status { jobs, queues, workers: vec![worker()], problems },
             latest: Some(AttemptRate { completed: 25, failed: 1, over: Duration::from_secs(2) }),
             minute: Some(AttemptRate { completed: 30, failed: 1, over: Duration::from_secs(60) }),
+            hour: hour(),
             running: vec![running("a", 75, "make test"), running("b", 3, "echo \x1b[31m漢字")],
             retries: vec![job("c", "false", State::Failed)],
         }
@@ -282,7 +310,10 @@ a        w1      1m15s  make test
 b        w1         3s  echo \\u{1b}[31m漢字
 
 NEXT RETRY     IN  TRIES  ERROR
-c           1m30s    1/4  exit code 2: no luck"
+c           1m30s    1/4  exit code 2: no luck
+
+Last hour: 1 job finished (0.02/min); waited p50 2ms, p95 4ms; ran p50 35ms, p95
+48ms"
         );
     }
 

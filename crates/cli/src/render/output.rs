@@ -7,12 +7,12 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 
-use super::terminal_text::{TerminalText, incomplete_character_len};
 use super::text::{printable, rough_size};
 use crate::context::{Context, write_json_line};
 use crate::failure::Failure;
 use domain::job::Attempt;
 use domain::log::Stream;
+use domain::text::terminal_text::{TerminalText, incomplete_character_len};
 use domain::values::clock::Clock;
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;

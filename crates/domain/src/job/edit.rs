@@ -120,6 +120,7 @@ impl Edit {
             options: JobOptions {
                 reported: job.options.reported,
                 stdin_bytes: job.options.stdin_bytes,
+                trace: job.options.trace.clone(),
                 ..spec.options()?
             },
             command: spec.command.unwrap_or_else(|| job.command.clone()),

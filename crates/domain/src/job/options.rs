@@ -9,6 +9,7 @@ use super::OnDependencyFailure;
 use super::backoff::BackoffChoice;
 use super::limits::Limits;
 use super::retry_rules::{ExitCodes, RetryRules};
+use super::trace::TraceContext;
 use super::unique::UniqueFor;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,9 @@ pub struct JobOptions {
     /// Details of what users asked of a running attempt. Not set by callers.
     #[serde(skip_serializing_if = "is_default")]
     pub requests: AttemptRequests,
+    /// The trace in which it was enqueued. Boxed, because most jobs have none.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trace: Option<Box<TraceContext>>,
 }
 
 /// Requests that concern one attempt. They stay behind when it ends, and mean nothing for the next: attempt numbers are
@@ -158,8 +162,13 @@ mod tests {
             reported: Some(1),
             stdin_bytes: 3,
             requests: AttemptRequests { attempt: 2, signal: Some(10), paused_at: Some(7) },
+            trace: Some(Box::new(TraceContext {
+                parent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().expect("valid"),
+                state: None,
+                baggage: Some("k=v".to_owned()),
+            })),
         };
-        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255],"reported":1,"stdin_bytes":3,"requests":{"attempt":2,"signal":10,"paused_at":7}}"#;
+        let stored = r#"{"name":"a name","backoff":{"strategy":null,"delay_ms":7,"base":1.5,"max_ms":null,"jitter":null},"env":{"A":"b"},"run_on_dependency_failure":true,"unique_for":"started","limits":{"memory":"1G","cpu":0.1},"no_retry_on":[2,255],"reported":1,"stdin_bytes":3,"requests":{"attempt":2,"signal":10,"paused_at":7},"trace":{"parent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01","baggage":"k=v"}}"#;
         assert_eq!(options.to_json().as_deref(), Some(stored));
         assert_eq!(JobOptions::from_json(Some(stored)).expect("reads back"), options);
         assert_eq!(options.requests_for(2).signal, Some(10));

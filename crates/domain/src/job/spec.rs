@@ -21,6 +21,7 @@ use super::environment::Environment;
 use super::limits::Limits;
 use super::options::{AttemptRequests, JobOptions};
 use super::retry_rules::{ExitCodes, RetryRules};
+use super::trace::TraceContext;
 use super::unique::UniqueFor;
 use super::{Job, NewJob, OnDependencyFailure, Start};
 use crate::json::{FieldNames, Object, given, read_as_object, read_as_text, span_text, whole};
@@ -116,6 +117,8 @@ pub struct Caller {
     pub batch: Option<BatchName>,
     /// The standard input of the jobs; `None` if it is empty.
     pub stdin: Option<Arc<[u8]>>,
+    /// The trace that it is in.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 impl JobSpec {
@@ -185,6 +188,7 @@ impl JobSpec {
             start: self.start()?.unwrap_or(Start::Now),
             options: JobOptions {
                 stdin_bytes: origin.caller.stdin.as_ref().map_or(0, |bytes| bytes.len() as u64),
+                trace: origin.caller.trace.clone(),
                 ..self.options()?
             },
             stdin: origin.caller.stdin.clone(),
@@ -218,6 +222,7 @@ impl JobSpec {
             reported: None,
             stdin_bytes: 0,
             requests: AttemptRequests::default(),
+            trace: None,
         })
     }
 

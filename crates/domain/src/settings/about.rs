@@ -28,6 +28,7 @@ impl SettingKey {
             Self::RetainEvents => "how long events are kept",
             Self::RetainMetrics => "how long the history of metrics is kept",
             Self::Durability => "full survives power cuts, normal is fast",
+            Self::Traces => "file records attempts in traces.jsonl",
         }
     }
 }

@@ -71,4 +71,9 @@ mod tests {
         write!(Escaping(&mut shown), "a\r: {text}, {number}").expect("writing to a string cannot fail");
         assert_eq!(shown, "a\\r: b\\u{200b}, 1");
     }
+
+    #[test]
+    fn newlines_and_tabs_are_not_escaped() {
+        assert_eq!(printable_lines("a\tb\nc\r\u{1b}[0m"), "a\tb\nc\\r\\u{1b}[0m");
+    }
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::program;
+use super::traces::AttemptTrace;
 use super::variables;
 use super::variables::Variables;
 use domain::job::environment::Environment;
@@ -112,13 +113,21 @@ impl Plan {
     }
 }
 
-pub(crate) fn prepare(claim: &Claim, context: &Context) -> Result<Plan, SpawnProblem> {
+pub(super) fn prepare(
+    claim: &Claim,
+    trace: Option<&AttemptTrace>,
+    context: &Context,
+) -> Result<Plan, SpawnProblem> {
     let attempt = claim.lease.attempt.to_string();
-    let own = [
+    let traced = trace.map(AttemptTrace::variables).unwrap_or_default();
+    let mut own = vec![
         (variables::JOB_ID, claim.lease.job.as_str().as_bytes()),
         (variables::ATTEMPT, attempt.as_bytes()),
         (variables::QUEUE, claim.queue.as_str().as_bytes()),
     ];
+    // A variable that the job names is what its caller wants.
+    let is_left = |(name, _): &&(&'static str, String)| !claim.env.contains_key(*name);
+    own.extend(traced.iter().filter(is_left).map(|(name, value)| (*name, value.as_bytes())));
     let command = CommandLine {
         line: &claim.command,
         cwd: claim.cwd.as_deref(),

@@ -60,6 +60,7 @@ fn spawn(
 mod tests {
     use super::*;
     use crate::attempt::Rules;
+    use domain::settings::Traces;
     use std::time::Duration;
     use store::ServedJobs;
 
@@ -68,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_slot_whose_thread_cannot_be_started_is_not_added() {
-        let rules = Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 };
+        let rules = Rules { kill_grace: Duration::ZERO, log_max_bytes: 0, traces: Traces::Off };
         let dispatcher = Dispatcher::new(rules, ServedJobs::All).expect("a dispatcher");
         spawn(&dispatcher, TOO_LARGE, |_, _| {}).expect_err("the stack is too large");
         let (sender, receiver) = mpsc::channel();

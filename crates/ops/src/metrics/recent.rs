@@ -81,6 +81,38 @@ impl Recent {
     }
 }
 
+/// The last hour of all queues in a few numbers, as part of a status. Durations are in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LastHourJson {
+    since: Timestamp,
+    started: u64,
+    finished: u64,
+    finished_per_minute: f64,
+    died: u64,
+    wait_p50_ms: Option<u64>,
+    wait_p95_ms: Option<u64>,
+    run_p50_ms: Option<u64>,
+    run_p95_ms: Option<u64>,
+}
+
+impl From<&Recent> for LastHourJson {
+    fn from(recent: &Recent) -> Self {
+        let all = recent.of_all();
+        let finished = all.activity.finished();
+        Self {
+            since: recent.since,
+            started: all.activity.started,
+            finished,
+            finished_per_minute: (recent.per_minute(finished) * 1_000.0).round() / 1_000.0,
+            died: all.activity.died,
+            wait_p50_ms: millis(all.waited(0.5)),
+            wait_p95_ms: millis(all.waited(0.95)),
+            run_p50_ms: millis(all.ran(0.5)),
+            run_p95_ms: millis(all.ran(0.95)),
+        }
+    }
+}
+
 /// The output of `metrics --json`: the last hour, and everything since the store counts.
 #[derive(Debug, Serialize)]
 pub struct MetricsJson<'a> {

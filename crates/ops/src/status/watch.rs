@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::throughput::{AttemptRate, Throughput};
 use super::{Status, status};
 use crate::OpError;
+use crate::metrics::recent::{Recent, recent};
 use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::clock::TimeFormat;
@@ -36,6 +37,8 @@ pub struct Snapshot {
     pub latest: Option<AttemptRate>,
     /// Over the last minute, or since the first snapshot.
     pub minute: Option<AttemptRate>,
+    /// What the store has counted.
+    pub hour: Recent,
     /// By worker, then longest-running first.
     pub running: Vec<Job>,
     /// Soonest first.
@@ -55,6 +58,7 @@ impl<'s> Watch<'s> {
             at: self.store.now()?,
             latest: self.throughput.since_last(),
             minute: self.throughput.last_minute(),
+            hour: recent(self.store, None)?,
             running: self.running(&status.workers)?,
             retries: self.retries(&status)?,
             status,

@@ -1,6 +1,9 @@
 //! `queuectl history`, and the last hour in `status`.
 
+use serde_json::{Value, json};
+
 use crate::cli::harness::Home;
+use crate::cli::harness::background::Background;
 
 #[test]
 fn history_has_a_line_for_each_number_and_json_has_the_points() {
@@ -43,4 +46,11 @@ fn status_has_the_last_hour_once_an_attempt_started() {
         shown.contains("Last hour: 2 jobs finished (") && shown.contains("/min), 1 dead; waited p50 "),
         "{shown}"
     );
+    let hour = &home.run(["status", "--json"]).ok().json()["last_hour"];
+    assert_eq!((&hour["started"], &hour["finished"], &hour["died"]), (&json!(2), &json!(2), &json!(1)));
+    assert!(hour["wait_p95_ms"].is_u64() && hour["run_p50_ms"].is_u64(), "{hour}");
+    assert!(hour["finished_per_minute"].as_f64() > Some(0.0), "{hour}");
+    let watching = Background::start(home.call(["status", "--watch", "--json"]));
+    let update: Value = serde_json::from_str(&watching.prints()).expect("JSON");
+    assert_eq!(update["last_hour"]["finished"], 2);
 }

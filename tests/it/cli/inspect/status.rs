@@ -24,7 +24,15 @@ fn an_empty_queue_is_all_zeros() {
     let home = Home::with_queue();
     let zeros =
         json!({"pending": 0, "processing": 0, "completed": 0, "failed": 0, "dead": 0, "cancelled": 0});
-    let status = home.run(["status", "--json"]).ok().says_nothing().json();
+    let mut status = home.run(["status", "--json"]).ok().says_nothing().json();
+    let mut hour =
+        status.as_object_mut().and_then(|fields| fields.remove("last_hour")).expect("the last hour");
+    assert!(
+        hour.as_object_mut().and_then(|fields| fields.remove("since")).is_some_and(|since| since.is_string())
+    );
+    let idle = json!({"started": 0, "finished": 0, "finished_per_minute": 0.0, "died": 0, "wait_p50_ms": null,
+                      "wait_p95_ms": null, "run_p50_ms": null, "run_p95_ms": null});
+    assert_eq!(hour, idle);
     assert_eq!(status, json!({"jobs": zeros, "queues": [], "workers": [], "problems": []}));
 }
 

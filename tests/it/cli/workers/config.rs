@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::cli::harness::Home;
 
 /// The documented settings and defaults.
-const DEFAULTS: [(&str, &str); 23] = [
+const DEFAULTS: [(&str, &str); 24] = [
     ("max_retries", "3"),
     ("backoff_strategy", "exponential"),
     ("retry_delay", "1s"),
@@ -28,6 +28,7 @@ const DEFAULTS: [(&str, &str); 23] = [
     ("retain_events", "30d"),
     ("retain_metrics", "90d"),
     ("durability", "full"),
+    ("traces", "off"),
 ];
 
 #[test]

@@ -9,6 +9,7 @@ use domain::job::environment::Environment;
 use domain::job::life::{State, StateName};
 use domain::job::options::{AttemptRequests, JobOptions};
 use domain::job::outcome::Outcome;
+use domain::job::trace::TraceContext;
 use domain::job::unique::UniqueFor;
 use domain::job::{NewJob, Start};
 use domain::values::timestamp::Timestamp;
@@ -63,6 +64,10 @@ fn full_job() -> NewJob {
             reported: None,
             stdin_bytes: 3,
             requests: AttemptRequests::default(),
+            trace: Some(Box::new(TraceContext {
+                state: Some("a=b".to_owned()),
+                ..TraceContext::new(&[b"all of it"])
+            })),
         },
         stdin: Some(b"a\0b".as_slice().into()),
         if_absent: false,

@@ -117,11 +117,12 @@ fn nothing_is_offered_for_new_names_and_free_text() {
 /// A flag whose value is offered by no rule must be free text on purpose.
 #[test]
 fn every_argument_with_a_value_has_a_rule() {
-    const FREE: [&str; 27] = [
+    const FREE: [&str; 29] = [
         "ADDRESS",
         "BASE",
         "CODES",
         "CODES|none",
+        "CODE",
         "DURATION",
         "EXPRESSION",
         "GLOB",
@@ -139,6 +140,7 @@ fn every_argument_with_a_value_has_a_rule() {
         "NAME|none",
         "N|none",
         "PORT",
+        "PREFIX",
         "RATE|none",
         "ROLE",
         "S",

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::sparkline::sparkline;
 use crate::render::table::Table;
 use crate::render::text::{grouped, rough};
 use domain::job::outcome::OutcomeName;
 use domain::metrics::histogram::{RUN_BOUNDS, WAIT_BOUNDS};
 use domain::metrics::history::{Point, Timeline};
+use domain::text::sparkline::sparkline;
 use domain::values::name::QueueName;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;

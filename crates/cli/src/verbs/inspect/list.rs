@@ -15,8 +15,8 @@ use store::{JobFilter, StoreError};
 /// List jobs
 ///
 /// On a terminal, running jobs come first, then those that wait for a retry, then dead and pending ones, then the
-/// ten that finished last; --limit and --all show more. In a pipe, with --json, and with --state, --tag, --batch, --older-than,
-/// --command-like or --after, the newest come first.
+/// ten that finished last; --limit and --all show more. In a pipe, with --json, and with a selection other than --queue
+/// or with --after, the newest come first.
 ///
 /// The states are pending, processing, completed, failed, dead and cancelled. You can also select scheduled jobs (pending,
 /// waiting for their start time; soonest first), blocked jobs (pending, waiting for another job) and ready jobs (can run

@@ -16,8 +16,8 @@ use crate::verbs::workers::worker;
 use domain::job::life::StateName;
 use domain::values::clock::Clock;
 use domain::values::span::{SpanError, parse_span};
-use ops::json::StatusJson;
-use ops::metrics::recent::recent;
+use ops::json::StatusReportJson;
+use ops::metrics::recent::{Recent, recent};
 use ops::status::{HOW_TO_START_A_WORKER, Problem, Status, status};
 use ops::worker::local::describe_local_workers;
 use store::{Queue, Store};
@@ -26,7 +26,7 @@ use store::{Queue, Store};
 ///
 /// The last line has the last hour: how many jobs finished, and how long they waited and ran (`metrics` has more).
 ///
-/// With --watch, also shows running jobs and throughput, and refreshes until q or Ctrl-C. With --check, prints only the problems and
+/// With --watch, also shows running jobs and the throughput of the last minute, and refreshes until q or Ctrl-C. With --check, prints only the problems and
 /// exits with 1 if there are any, else with 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -69,14 +69,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
         return check(&status.problems, context);
     }
     let clock = &context.clock(store.now()?);
-    let hour = if context.json { None } else { hour_line(&recent(store, None)?) };
-    context.print(&StatusJson::from(&status), |out| {
+    let hour = recent(store, None)?;
+    context.print(&StatusReportJson::new(&status, &hour), |out| {
         lines(&status, clock, context.width()).iter().try_for_each(|line| writeln!(out, "{line}"))?;
-        let Some(hour) = &hour else {
-            return Ok(());
-        };
-        writeln!(out)?;
-        wrap(hour, context.width()).iter().try_for_each(|line| writeln!(out, "{line}"))
+        let hour = hour_lines(&hour, context.width());
+        if !hour.is_empty() {
+            writeln!(out)?;
+        }
+        hour.iter().try_for_each(|line| writeln!(out, "{line}"))
     })?;
     context.note_home()?;
     Ok(ExitCode::SUCCESS)
@@ -148,6 +148,11 @@ fn held_back(queue: &Queue) -> Option<&'static str> {
     }
     let waits_for_rate = queue.next_start_at.map(|_| "rate");
     if queue.is_full() { Some("full") } else { waits_for_rate }
+}
+
+/// The last hour; nothing if no attempt started in it.
+pub(crate) fn hour_lines(recent: &Recent, width: usize) -> Vec<String> {
+    hour_line(recent).map_or_else(Vec::new, |line| wrap(&line, width))
 }
 
 /// Whether the last line is the total of those above.

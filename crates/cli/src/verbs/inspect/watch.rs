@@ -9,12 +9,12 @@ use rustix::process::Signal;
 use crate::context::{Context, Size, catch, write_json_line};
 use crate::failure::Failure;
 use crate::render::frame::compose;
-use crate::render::keyboard::Keyboard;
 use crate::render::screen::Screen;
 use domain::values::clock::TimeFormat;
 use domain::values::span::format_span;
 use ops::json::SnapshotJson;
 use ops::status::watch::{Snapshot, Watch};
+use sys::keyboard::Keyboard;
 use sys::signal::interrupts::{Interrupts, timespec};
 
 /// Shows the status repeatedly until a signal arrives, the user presses q, or the reader closes the output.

@@ -17,7 +17,7 @@ use domain::job::life::StateName;
 use domain::values::clock::Clock;
 use domain::values::name::QueueName;
 use ops::jobs::change::{Verb, check_dead};
-use ops::jobs::dlq::{CauseGroup, find_cause, group_by_cause};
+use ops::jobs::dlq::{CauseGroup, group_by_cause};
 use store::{JobFilter, Phase};
 
 /// List, retry and purge dead jobs (the dead-letter queue)
@@ -84,9 +84,6 @@ struct ListArgs {
 /// Selects dead jobs.
 #[derive(Debug, Default, PartialEq, clap::Args)]
 struct DeadFilterArgs {
-    /// Jobs that died of this cause or like this job (`dlq list --group`)
-    #[arg(long, value_name = "CAUSE", help_heading = "Selection")]
-    cause: Option<String>,
     #[command(flatten)]
     others: StatelessFilterArgs,
 }
@@ -152,10 +149,7 @@ fn change_dead(context: &Context, which: DeadSelectionArgs, wording: &Wording) -
 
 impl DeadFilterArgs {
     fn filter(&self, context: &Context) -> Result<JobFilter, Failure> {
-        let filter = self.others.filter(context)?;
-        let find = |typed: &String| find_cause(context.store()?, typed).map_err(Failure::from);
-        let cause = self.cause.as_ref().map(find).transpose()?;
-        Ok(JobFilter { phases: vec![Phase::State(StateName::Dead)], cause, ..filter })
+        Ok(JobFilter { phases: vec![Phase::State(StateName::Dead)], ..self.others.filter(context)? })
     }
 }
 

@@ -25,6 +25,7 @@ fn claim(command: &str, cwd: Option<&Path>) -> Claim {
         cwd: cwd.map(|cwd| cwd.to_str().expect("UTF-8").to_owned()),
         environment: Some(environment(&[("PATH", "/bin:/usr/bin")]).into()),
         env: BTreeMap::new(),
+        trace: None,
         stdin: None,
         timeout: None,
         limits: Limits::default(),
@@ -47,7 +48,7 @@ fn context() -> Context {
 }
 
 fn plan(claim: &Claim) -> Plan {
-    prepare(claim, &context()).expect("the command can be prepared")
+    prepare(claim, None, &context()).expect("the command can be prepared")
 }
 
 fn texts(strings: &[CString]) -> Vec<&str> {
@@ -260,7 +261,7 @@ fn the_error_for_a_bad_cwd_names_it() {
 
 #[test]
 fn a_nul_byte_is_an_error_and_not_a_panic() {
-    let message = |claim: &Claim| prepare(claim, &context()).expect_err("a NUL byte").to_string();
+    let message = |claim: &Claim| prepare(claim, None, &context()).expect_err("a NUL byte").to_string();
     assert_eq!(message(&claim("ls \0", None)), "its command contains a NUL byte");
     let mut in_variable = claim("ls", None);
     in_variable.env.insert("A".to_owned(), "\0".to_owned());

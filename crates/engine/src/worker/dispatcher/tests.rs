@@ -3,6 +3,7 @@
 use super::bell::Notice;
 use crate::worker::dispatcher::*;
 use domain::job::limits::Limits;
+use domain::settings::Traces;
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ fn claim_of(priority: i32, id: &str) -> Claim {
         cwd: None,
         environment: None,
         env: BTreeMap::new(),
+        trace: None,
         stdin: None,
         timeout: None,
         limits: Limits::default(),
@@ -33,7 +35,8 @@ fn claim_of(priority: i32, id: &str) -> Claim {
 }
 
 fn dispatcher(served: ServedJobs) -> Dispatcher {
-    Dispatcher::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0 }, served).expect("a dispatcher")
+    Dispatcher::new(Rules { kill_grace: Duration::ZERO, log_max_bytes: 0, traces: Traces::Off }, served)
+        .expect("a dispatcher")
 }
 
 fn ids(claims: &[Claim]) -> Vec<&str> {

@@ -381,6 +381,7 @@ impl ReadyJob {
             environment: self.environment_id.map(|id| environments::load(tx, id)).transpose()?,
             stdin: (job.options.stdin_bytes > 0).then(|| history::stdin(tx, job.seq)).transpose()?,
             env: job.options.env,
+            trace: job.options.trace,
             timeout: self.timeout,
             limits: job.options.limits.or(&self.queue_limits).or(&tx.settings()?.limits),
             runs_alone: life.runs_alone(tx.settings()?.crash_limit),

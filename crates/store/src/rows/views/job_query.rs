@@ -121,6 +121,13 @@ macro_rules! bindings {
     };
 }
 
+/// Without a filter, by the primary key. SQLite would need longer to prepare the conditions of a filter than to read a page.
+const UNFILTERED: &str = "select j.seq, j.state, j.id, j.queue_id from jobs j
+     where j.seq >= :from and j.seq < :below order by j.seq desc limit :limit";
+/// The same for the jobs of a state, by index jobs_by_state.
+const UNFILTERED_BY_STATE: &str = "select j.seq, j.state, j.id, j.queue_id from jobs j
+     where j.state = :state and j.seq >= :from and j.seq < :below order by j.seq desc limit :limit";
+
 /// By the primary key.
 const ALL: Wording = job_query!(
     "select j.seq, j.state, j.id, j.queue_id from jobs j where j.seq >= :from and j.seq < :below and",
@@ -202,15 +209,52 @@ impl JobQuery<'_> {
             phases.iter().copied().flat_map(parts_of).collect()
         };
         for (state, phase) in parts {
-            let sql = self.along(state, phase).of(self.tx);
-            let (phase, below) = (phase.map(Phase::name), self.below());
-            let bindings = bindings!(self, state, phase, from: self.from, below, limit: self.limit);
-            self.tx.query(sql, bindings, &mut |row| {
+            let mut take = |row: &Row<'_>| {
                 found.push(read(row)?);
                 Ok(true)
-            })?;
+            };
+            let (from, below, limit) = (self.from, self.below(), self.limit);
+            match (state, phase) {
+                (None, None) if self.is_unfiltered() => {
+                    self.tx.query(UNFILTERED, named! { from, below, limit }, &mut take)?;
+                }
+                (Some(state), None) if self.is_unfiltered() => {
+                    self.tx.query(UNFILTERED_BY_STATE, named! { state, from, below, limit }, &mut take)?;
+                }
+                (state, phase) => {
+                    let sql = self.along(state, phase).of(self.tx);
+                    let phase = phase.map(Phase::name);
+                    self.tx.query(sql, bindings!(self, state, phase, from, below, limit), &mut take)?;
+                }
+            }
         }
         Ok(found)
+    }
+
+    /// Whether jobs match by their state alone.
+    fn is_unfiltered(&self) -> bool {
+        let JobQuery {
+            tx: _,
+            queue_id: None,
+            batch_id: None,
+            schedule_id: None,
+            worker_seq: None,
+            tag: None,
+            id_prefix: None,
+            cause_id: None,
+            reason: None,
+            exit_code: None,
+            changed_before: None,
+            changed_after: None,
+            command: None,
+            from: _,
+            after: _,
+            limit: _,
+        } = self
+        else {
+            return false;
+        };
+        true
     }
 
     /// The states in which jobs of any phase can match.

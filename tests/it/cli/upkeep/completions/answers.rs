@@ -160,3 +160,13 @@ fn no_line_fails() {
     }
     home.run(["__complete", "bash", "--"]).ok().prints("").says_nothing();
 }
+
+#[test]
+fn filters_are_offered_their_values() {
+    let home = Home::new();
+    home.run(["schedule", "add", "nightly", "--every", "1h", "--", "true"]).ok();
+    assert_eq!(values(&home, &["list", "--schedule", "n"]), ["nightly"]);
+    assert_eq!(values(&home, &["cancel", "--schedule", ""]), ["nightly"]);
+    assert_eq!(values(&home, &["list", "--reason", "retries"]), ["retries_exhausted"]);
+    assert_eq!(values(&home, &["list", "--id-prefix", ""]), [""; 0]);
+}

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::keyboard::Keyboard;
+use sys::keyboard::Keyboard;
 use sys::signal::interrupts::{Interrupts, timespec};
 
 pub(super) const ABOUT_JOB: &str = "[c]ancel the job (or Ctrl-C again), [d]etach, or keep [w]aiting? [d] ";

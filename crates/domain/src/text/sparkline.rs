@@ -4,7 +4,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 
 /// The bars of these values, the largest of which has the tallest; a gap for a value that is not known. A value above zero is
 /// taller than zero, however small it is.
-pub(crate) fn sparkline(values: &[Option<u64>]) -> String {
+pub fn sparkline(values: &[Option<u64>]) -> String {
     let most = values.iter().flatten().max().copied().unwrap_or(0);
     let bar = |value: &Option<u64>| match value {
         None => ' ',

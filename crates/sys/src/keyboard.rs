@@ -12,19 +12,20 @@ use rustix::termios::{
 
 /// The keyboard, which delivers each key at once. Dropping it restores the modes of the terminal, also after a panic;
 /// Ctrl-C and Ctrl-Z still send signals.
-pub(crate) struct Keyboard {
+#[derive(Debug)]
+pub struct Keyboard {
     terminal: OwnedFd,
     modes: Termios,
 }
 
 impl Keyboard {
     /// The keyboard of standard input.
-    pub(crate) fn open() -> Option<Self> {
+    pub fn open() -> Option<Self> {
         Self::of_terminal(stdin().try_clone_to_owned().ok()?)
     }
 
     /// `None` if it is not a terminal, or if the shell runs this process in the background.
-    pub(crate) fn of_terminal(terminal: OwnedFd) -> Option<Self> {
+    pub fn of_terminal(terminal: OwnedFd) -> Option<Self> {
         let modes = tcgetattr(&terminal).ok()?;
         // In the background, setting the modes would stop this process.
         if tcgetpgrp(&terminal).is_ok_and(|group| group != getpgrp()) {
@@ -37,13 +38,13 @@ impl Keyboard {
     }
 
     /// Discards what was typed before.
-    pub(crate) fn discard_typed(&self) {
+    pub fn discard_typed(&self) {
         // An error means that the terminal is gone, and reading will report that.
         let _ = tcflush(self, QueueSelector::IFlush);
     }
 
     /// The keys that were pressed. An error means that the terminal is gone.
-    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+    pub fn read(&self) -> io::Result<Vec<u8>> {
         let mut keys = [0; 64];
         match rustix::io::read(self, &mut keys) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use super::text::{printable, printable_lines};
+use super::hostile::{printable, printable_lines};
 
 /// The longest list of parameters of a colour: two colours of 24 bits and some attributes fit.
 const MAX_COLOR_PARAMETERS: usize = 48;
@@ -15,7 +15,7 @@ const RESET: &str = "\u{1b}[0m";
 
 /// Makes the output of one stream safe, piece by piece.
 #[derive(Debug)]
-pub(crate) struct TerminalText {
+pub struct TerminalText {
     /// Whether colours are shown; otherwise they are left out.
     shows_colors: bool,
     /// The last bytes, if the next ones may complete them.
@@ -25,13 +25,13 @@ pub(crate) struct TerminalText {
 }
 
 impl TerminalText {
-    pub(crate) fn new(shows_colors: bool) -> Self {
+    pub fn new(shows_colors: bool) -> Self {
         Self { shows_colors, held_back: Vec::new(), on: String::new() }
     }
 
     /// The safe form of the next bytes. The start of a character, of a line ending or of a colour at the end is held
     /// back.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
+    pub fn push(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.held_back);
         all.extend_from_slice(bytes);
         let whole = all.len() - incomplete_suffix_len(&all);
@@ -40,7 +40,7 @@ impl TerminalText {
     }
 
     /// The safe form of what was held back.
-    pub(crate) fn finish(&mut self) -> String {
+    pub fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held_back);
         let shown = self.show(&rest);
         self.on.clear();
@@ -49,7 +49,7 @@ impl TerminalText {
 
     /// The safe form of these bytes. Colours that the piece before left on are set again, and those that are on at the
     /// end are reset: other text may follow.
-    pub(crate) fn show(&mut self, bytes: &[u8]) -> String {
+    pub fn show(&mut self, bytes: &[u8]) -> String {
         if bytes.is_empty() {
             return String::new();
         }
@@ -174,7 +174,7 @@ fn incomplete_suffix_len(bytes: &[u8]) -> usize {
 }
 
 /// How many bytes at the end may be the start of a character.
-pub(crate) fn incomplete_character_len(bytes: &[u8]) -> usize {
+pub fn incomplete_character_len(bytes: &[u8]) -> usize {
     const LONGEST_CHARACTER: usize = 4;
     for length in 1..LONGEST_CHARACTER.min(bytes.len() + 1) {
         let last = &bytes[bytes.len() - length..];
@@ -191,7 +191,7 @@ pub(crate) fn incomplete_character_len(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    use domain::text::hostile::is_hostile;
+    use crate::text::hostile::is_hostile;
     use proptest::collection::vec;
     use proptest::prelude::{Just, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
     use proptest::strategy::Strategy;
