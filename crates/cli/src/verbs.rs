@@ -10,6 +10,8 @@ use sys::program::ExitCode;
 
 use clap::{ArgMatches, Command};
 
+#[cfg(feature = "tui")]
+use self::inspect::top;
 use self::inspect::{
     events, explain, graph, history, list, logs, metrics, show, status, summary, upcoming, wait,
 };
@@ -49,6 +51,8 @@ pub(super) const GROUPS: [Group; 6] = [
         heading: Some("Inspect"),
         verbs: &[
             &Row("status", Reference(status::run)),
+            #[cfg(feature = "tui")]
+            &Row("top", Reference(top::run)),
             &Row("list", Reference(list::run)),
             &Row("show", Reference(show::run)),
             &Row("explain", Reference(explain::run)),

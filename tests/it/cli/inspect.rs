@@ -2,6 +2,7 @@
 
 pub(crate) mod events;
 pub(crate) mod explain;
+mod filters;
 pub(crate) mod graph;
 mod history;
 pub(crate) mod list;
@@ -16,6 +17,7 @@ pub(crate) mod show;
 pub(crate) mod status;
 mod summary;
 mod times;
+mod top;
 mod upcoming;
 pub(crate) mod wait;
 pub(crate) mod watch;

@@ -10,6 +10,8 @@ pub(crate) mod metrics;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod summary;
+#[cfg(feature = "tui")]
+pub(crate) mod top;
 pub(crate) mod upcoming;
 pub(crate) mod wait;
 pub(crate) mod watch;

@@ -1,0 +1,216 @@
+//! What every screen has: the header, the counts, the problem, the tabs and the footer.
+
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::canvas::{Canvas, columns, cut, inset};
+use super::chart::rate_bars;
+use super::times::clock;
+use crate::layout::Layout;
+use crate::state::{Focus, Marks, Mode, PromptKind, State};
+use crate::tab::Tab;
+use crate::theme::{Role, Theme};
+use domain::job::life::StateName;
+use domain::text::counts::grouped;
+use domain::text::hostile::printable;
+use domain::values::span::rough_span;
+use ops::worker::live::slots_for_new_jobs;
+
+pub(crate) fn draw(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
+    header(state, layout, canvas);
+    counts(state, layout, canvas);
+    problem(state, layout, canvas);
+    tabs(state, layout, canvas);
+    footer(state, layout, canvas);
+}
+
+fn header(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
+    let theme = canvas.theme;
+    let place = inset(layout.header, 1);
+    let taken = canvas.text(place, 0, "queuectl", Theme::title());
+    let room = usize::from(place.width).saturating_sub(48);
+    let title = cut(&printable(&state.fixed.title), room.max(8));
+    canvas.text(inset(place, taken + 2), 0, &title, theme.style(Role::Quiet));
+    let dot = theme.pick("●", "*");
+    let age = state.read_at.map(|at| at.elapsed());
+    let (text, style) = match (&state.unreadable, state.is_frozen, age) {
+        (Some(_), _, _) => (format!("{dot} no connection"), theme.style(Role::Error)),
+        (None, true, _) => (format!("{dot} frozen"), theme.style(Role::Warning)),
+        (None, false, None) => ("reading".to_owned(), theme.style(Role::Quiet)),
+        (None, false, Some(_)) => (format!("{dot} live"), theme.style(Role::Good)),
+    };
+    let read_only = if state.fixed.is_read_only { "read-only  " } else { "" };
+    let zone = if state.is_utc { "UTC" } else { "local" };
+    let now = clock(state);
+    let time = if state.snapshot.is_some() { now.time(now.now) } else { String::new() };
+    let right = format!("  {time} {zone} ");
+    canvas.right(layout.header, 0, &right, Style::new());
+    let before =
+        ratatui::layout::Rect { width: layout.header.width.saturating_sub(columns(&right)), ..layout.header };
+    canvas.right(before, 0, &text, style);
+    let before = ratatui::layout::Rect { width: before.width.saturating_sub(columns(&text)), ..before };
+    canvas.right(before, 0, read_only, theme.style(Role::Warning));
+}
+
+/// `1.2M`, `12,408`
+fn short_count(count: u64) -> String {
+    match count {
+        0..1_000_000 => grouped(count),
+        1_000_000..1_000_000_000 => format!("{}.{}M", count / 1_000_000, count / 100_000 % 10),
+        1_000_000_000.. => format!("{}.{}G", count / 1_000_000_000, count / 100_000_000 % 10),
+    }
+}
+
+fn counts(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
+    let Some(snapshot) = &state.snapshot else {
+        return;
+    };
+    let theme = canvas.theme;
+    let count = |state: StateName| snapshot.status.jobs.get(&state).copied().unwrap_or(0);
+    let slots = slots_for_new_jobs(&snapshot.status.workers);
+    let mut spans = Vec::new();
+    for (name, state, of) in [
+        ("pending", StateName::Pending, None),
+        ("run", StateName::Processing, Some(slots)),
+        ("failed", StateName::Failed, None),
+        ("dead", StateName::Dead, None),
+        ("done", StateName::Completed, None),
+    ] {
+        let number = short_count(count(state));
+        let of = of.map_or_else(String::new, |of| format!("/{of}"));
+        let style = if count(state) == 0 { theme.style(Role::Quiet) } else { theme.state(state) };
+        spans.push(Span::styled(format!("{name} "), theme.style(Role::Quiet)));
+        spans.push(Span::styled(format!("{number}{of}  "), style.patch(Theme::title())));
+    }
+    let place = inset(layout.counts, 1);
+    let taken = canvas.line(place, 0, &Line::from(spans));
+    let rate = snapshot.rate.map_or(0.0, |rate| {
+        let ended = u32::try_from(rate.completed + rate.failed).unwrap_or(u32::MAX);
+        f64::from(ended) / rate.over.as_secs_f64().max(0.001)
+    });
+    let is_current = state.read_at.is_some_and(|at| at.elapsed().as_millis() < 2_500);
+    let rate = format!("{:.0}/s ", if is_current { rate } else { 0.0 });
+    let room = place.width.saturating_sub(taken + columns(&rate) + 4);
+    let bars = rate_bars(&snapshot.history, snapshot.at, room.min(20).into(), theme.is_ascii);
+    canvas.right(layout.counts, 0, &format!("{bars}  {rate}"), theme.style(Role::Accent));
+}
+
+fn problem(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
+    let theme = canvas.theme;
+    let place = inset(layout.problem, 1);
+    if let Some(why) = &state.unreadable {
+        canvas.text(place, 0, &format!("! {why}"), theme.style(Role::Error));
+        return;
+    }
+    let Some(snapshot) = &state.snapshot else {
+        return;
+    };
+    let problems = &snapshot.status.problems;
+    if problems.is_empty() {
+        return;
+    }
+    let at = state.problem % problems.len();
+    let right = if problems.len() > 1 {
+        format!("({} of {}, ! next) ", at + 1, problems.len())
+    } else {
+        String::new()
+    };
+    let room = usize::from(place.width.saturating_sub(columns(&right) + 1));
+    let text = cut(&format!("! {}", printable(&problems[at].message)), room);
+    canvas.text(place, 0, &text, theme.style(Role::Warning));
+    canvas.right(layout.problem, 0, &right, theme.style(Role::Quiet));
+}
+
+fn tabs(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
+    let theme = canvas.theme;
+    for ((x, word), tab) in layout.tab_words().into_iter().zip(Tab::ALL) {
+        let style = if tab == state.tab { Theme::chosen() } else { theme.style(Role::Quiet) };
+        canvas.text(inset(layout.tabs, x), 0, &word, style);
+    }
+}
+
+fn footer(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
+    let theme = canvas.theme;
+    let place = inset(layout.footer, 1);
+    if let Mode::Prompt(prompt) = &state.mode {
+        let error = state.note.as_ref().filter(|note| note.is_error).map(|note| note.text.as_str());
+        let taken = canvas.text(place, 0, &format!("{}{}", prompt.mark(), prompt.text), Style::new());
+        canvas.text(inset(place, taken), 0, " ", Theme::chosen());
+        let hint =
+            error.map_or_else(|| prompt_hint(prompt.kind, &prompt.candidates), |error| format!("! {error}"));
+        let style = theme.style(if error.is_some() { Role::Error } else { Role::Quiet });
+        canvas.text(inset(place, taken + 3), 0, &hint, style);
+        return;
+    }
+    if let Some(note) = &state.note {
+        let role = if note.is_error { Role::Error } else { Role::Accent };
+        let mark = if note.is_error { "! " } else { "" };
+        canvas.text(place, 0, &format!("{mark}{}", note.text), theme.style(role));
+        return;
+    }
+    let mut x = 0;
+    for (key, what) in keys(state) {
+        if x + columns(key) + columns(what) + 1 > place.width {
+            break;
+        }
+        x += canvas.text(inset(place, x), 0, key, Theme::title()) + 1;
+        x += canvas.text(inset(place, x), 0, what, theme.style(Role::Quiet)) + 2;
+    }
+}
+
+fn prompt_hint(kind: PromptKind, candidates: &[String]) -> String {
+    if !candidates.is_empty() {
+        return candidates.join("  ");
+    }
+    match kind {
+        PromptKind::Filter => "state:dead queue:mail like:\"smtp*\"  Tab completes".to_owned(),
+        PromptKind::Find => "a text in the output".to_owned(),
+        PromptKind::Line => "a queuectl command line, as in `retry 12`  Tab completes".to_owned(),
+    }
+}
+
+/// The keys that matter most here.
+fn keys(state: &State) -> Vec<(&'static str, &'static str)> {
+    let changes: &[(&str, &str)] = match (state.fixed.is_read_only, &state.marks) {
+        (true, _) => &[],
+        (false, Marks::None) => &[("r", "retry"), ("c", "cancel")],
+        (false, Marks::Some(_)) => &[("r", "retry marked"), ("c", "cancel marked")],
+        (false, Marks::All) => &[("r", "retry all"), ("c", "cancel all")],
+    };
+    let queue: &[(&str, &str)] =
+        if state.fixed.is_read_only { &[] } else { &[("p", "pause"), ("+ -", "concurrency")] };
+    let pause: &[(&str, &str)] = if state.fixed.is_read_only { &[] } else { &[("p", "pause")] };
+    let parts: &[&[(&str, &str)]] = match (state.focus, state.tab) {
+        (Focus::Job, _) => &[&[("Esc", "back"), ("l", "log"), ("w", "why"), ("g", "graph")], changes],
+        (Focus::Log, _) => &[&[
+            ("Esc", "back"),
+            ("f", "follow"),
+            ("/", "find"),
+            ("o", "stream"),
+            ("t", "times"),
+            ("w", "wrap"),
+            ("[ ]", "attempt"),
+            ("d", "diff"),
+            ("|", "pager"),
+        ]],
+        (Focus::List, Tab::Jobs) => {
+            &[&[("Enter", "open"), ("l", "log"), ("w", "why")], changes, &[("x", "mark"), ("/", "filter")]]
+        }
+        (Focus::List, Tab::Overview | Tab::Events) => {
+            &[&[("Enter", "open"), ("l", "log"), ("w", "why"), ("/", "filter")]]
+        }
+        (Focus::List, Tab::Queues) => &[&[("Enter", "jobs")], queue, &[("/", "filter")]],
+        (Focus::List, Tab::Schedules) => &[&[("Enter", "runs")], pause, &[("/", "filter")]],
+        (Focus::List, Tab::Dead) if !state.fixed.is_read_only => {
+            &[&[("Enter", "jobs"), ("l", "log"), ("R", "retry all"), ("D", "remove all"), ("/", "filter")]]
+        }
+        (Focus::List, Tab::Dead | Tab::Workers | Tab::Batches) => &[&[("Enter", "jobs"), ("/", "filter")]],
+    };
+    let everywhere = [(":", "do"), ("?", "keys"), ("q", "quit")];
+    parts.iter().flat_map(|part| part.iter().copied()).chain(everywhere).collect()
+}
+
+/// `3m20s`, for ages in columns.
+pub(crate) fn age(clock: &domain::values::clock::Clock, at: domain::values::timestamp::Timestamp) -> String {
+    rough_span(clock.now.since(at))
+}
