@@ -7,5 +7,8 @@ mod document;
 mod doors;
 mod endings;
 mod metrics;
+mod pages;
+mod postgres;
 mod sick_store;
 mod streams;
+mod tls;

@@ -17,7 +17,7 @@ pub fn document() -> String {
 
 pub(crate) fn document_at(base: &BasePath) -> String {
     let mut paths: Map<String, Value> = Map::new();
-    for route in routes::all() {
+    for route in routes::all().filter(|route| route.is_of_api()) {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.name()] = operation(route);
     }
@@ -134,7 +134,7 @@ fn success(route: &Route) -> Value {
     for kind in route.produces {
         let schema = match (kind, route.answer) {
             (Produces::Json, Some(schema)) => reference(schema),
-            (Produces::Json | Produces::Text | Produces::Html | Produces::Script | Produces::Events, _) => {
+            (Produces::Json | Produces::Text | Produces::Html | Produces::Events, _) => {
                 json!({ "type": "string" })
             }
         };

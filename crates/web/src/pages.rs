@@ -1,41 +1,90 @@
-//! The plain pages: where the API is, and the login.
+//! The pages: each is a function from a visit to a view, whose sections the stream sends again when they differ.
+//!
+//! Pages only read. What changes something is a button that calls the API, as every other client does.
 
-#![expect(clippy::unnecessary_wraps, reason = "a handler may fail; these cannot")]
+mod assets;
+mod batches;
+mod dead;
+mod enqueue;
+mod events;
+mod frame;
+mod hooks;
+mod job;
+mod jobs;
+pub(crate) mod live;
+mod log;
+mod login;
+mod overview;
+mod queues;
+mod schedules;
+mod settings;
+pub(crate) mod trouble;
+pub(crate) mod view;
+pub(crate) mod visit;
+mod workers;
 
-use axum::http::StatusCode;
-
+use self::view::View;
+use self::visit::Visit;
+use crate::doors::scope::Scope;
 use crate::problem::Problem;
 use crate::request::answer::Answer;
 use crate::request::call::Call;
+use crate::request::filter::FILTER;
+use crate::request::query::Param;
 use crate::routes::table::{Method, Produces, Route};
 
-const HTML: &str = "text/html; charset=utf-8";
+/// A page: its path, what its query may have, and the function that shows it.
+pub(crate) struct Page {
+    path: &'static str,
+    query: &'static [&'static [Param]],
+    show: fn(&Visit<'_>) -> Result<View, Problem>,
+}
 
-pub(crate) const ROUTES: &[Route] = &[
-    Route::open(Method::Get, "/", home).about("Says where the API is.").producing(&[Produces::Html]),
-    Route::open(Method::Get, "/login", login)
-        .about("Logs a browser in with the code in the fragment.")
-        .producing(&[Produces::Html]),
-    Route::open(Method::Get, "/login.js", login_script)
-        .about("The script of the login page.")
-        .producing(&[Produces::Script]),
+pub(crate) const PAGES: &[Page] = &[
+    Page { path: "/", query: &[overview::PARAMS], show: overview::show },
+    Page { path: "/jobs", query: &[FILTER, jobs::PARAMS], show: jobs::show },
+    Page { path: "/jobs/{id}", query: &[job::PARAMS], show: job::show },
+    Page { path: "/dead", query: &[dead::PARAMS], show: dead::show },
+    Page { path: "/queues", query: &[], show: queues::show },
+    Page { path: "/workers", query: &[], show: workers::show },
+    Page { path: "/schedules", query: &[], show: schedules::show },
+    Page { path: "/batches", query: &[], show: batches::show },
+    Page { path: "/hooks", query: &[], show: hooks::show },
+    Page { path: "/events", query: &[events::PARAMS], show: events::show },
+    Page { path: "/settings", query: &[], show: settings::show },
+    Page { path: "/enqueue", query: &[], show: enqueue::show },
 ];
 
-/// Fills the base path into a page. It consists of characters that need no escaping.
-fn page(call: &Call<'_>, text: &str) -> Answer {
-    let base = call.server.options.base_path.to_string();
-    Answer::text(StatusCode::OK, HTML, text.replace("{base}", &base))
+pub(crate) const ROUTES: &[Route] = &[
+    route(&PAGES[0]).about("The overview."),
+    route(&PAGES[1]).about("The jobs that match."),
+    route(&PAGES[2]).about("A job, with its attempts and output."),
+    route(&PAGES[3]).about("The dead jobs by cause."),
+    route(&PAGES[4]).about("The queues."),
+    route(&PAGES[5]).about("The workers."),
+    route(&PAGES[6]).about("The schedules."),
+    route(&PAGES[7]).about("The batches."),
+    route(&PAGES[8]).about("The hooks."),
+    route(&PAGES[9]).about("The event log."),
+    route(&PAGES[10]).about("The settings."),
+    route(&PAGES[11]).about("The form that enqueues a job."),
+    Route::stream("/live", Scope::Read, live::start).about("What changes on a page.").takes(&[live::PARAMS]),
+    Route::open(Method::Get, "/login", login::show)
+        .about("Logs a browser in with the code in the fragment.")
+        .producing(&[Produces::Html]),
+    Route::open(Method::Get, "/a/{hash}/{file}", assets::serve)
+        .about("Styles and scripts of the pages.")
+        .producing(&[]),
+];
+
+const fn route(page: &Page) -> Route {
+    Route::get(page.path, Scope::Read, show).takes(page.query).producing(&[Produces::Html])
 }
 
-fn home(call: &Call<'_>) -> Result<Answer, Problem> {
-    Ok(page(call, include_str!("pages/home.html")))
-}
-
-fn login(call: &Call<'_>) -> Result<Answer, Problem> {
-    Ok(page(call, include_str!("pages/login.html")))
-}
-
-fn login_script(_: &Call<'_>) -> Result<Answer, Problem> {
-    let script = include_str!("pages/login.js");
-    Ok(Answer::text(StatusCode::OK, "text/javascript; charset=utf-8", script))
+fn show(call: &Call<'_>) -> Result<Answer, Problem> {
+    let page = PAGES.iter().find(|page| page.path == call.parts.route.path);
+    let page = page.ok_or_else(|| Problem::not_found("there is no such page"))?;
+    let visit = Visit::of_call(call)?;
+    let view = (page.show)(&visit)?;
+    Ok(frame::answer(call, &visit, &view))
 }

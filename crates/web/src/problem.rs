@@ -143,6 +143,10 @@ impl Problem {
         &self.detail
     }
 
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.more.hint.as_deref()
+    }
+
     /// The sentence and the hint, for a place that holds one line.
     pub(crate) fn line(&self) -> String {
         match &self.more.hint {

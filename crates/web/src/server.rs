@@ -63,6 +63,15 @@ pub struct ServerOptions {
     /// The header in which a proxy names the user that it has authenticated.
     pub user_header: Option<HeaderName>,
     pub max_streams: usize,
+    pub surface: Surface,
+}
+
+/// Which routes a server has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surface {
+    Whole,
+    /// `/metrics` alone; no browser can log in.
+    Metrics,
 }
 
 /// What all requests share.
@@ -103,7 +112,7 @@ impl Server {
             hub: Arc::new(Hub::default()),
             diagnosis: LastDiagnosis::default(),
             requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
-            router: dispatch::router(&options.base_path),
+            router: dispatch::router(&options.base_path, options.surface),
             cookie_port,
             stop: watch::Sender::new(false),
             options,

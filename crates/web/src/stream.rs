@@ -29,7 +29,7 @@ pub(crate) const ROUTES: &[Route] = &[Route::stream("/api/v1/stream", Scope::Rea
 
 pub(crate) const EVENTS: &str = "text/event-stream";
 /// Parts that a slow client may be behind; one that is further behind is dropped.
-const MAX_BEHIND: usize = 16;
+pub(crate) const MAX_BEHIND: usize = 16;
 /// Topics of one stream.
 const MAX_TOPICS: usize = 16;
 

@@ -227,3 +227,18 @@ fn settings_schedules_and_hooks_are_checked_before_they_are_stored() {
     assert_eq!(server.get("/api/v1/queues/q")["concurrency"], 2);
     server.call("DELETE", "/api/v1/queues/q").send().expects(204);
 }
+
+#[test]
+fn a_job_belongs_to_the_trace_of_its_request() {
+    let server = Server::new();
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let request =
+        server.call("POST", "/api/v1/jobs").json(&json!({ "id": "a", "command": "echo $TRACEPARENT" }));
+    request.with("traceparent", &format!("00-{trace}-00f067aa0ba902b7-01")).send().expects(201);
+    server.home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let printed = server.home.run(["logs", "a"]).ok().stdout;
+    assert!(
+        printed.starts_with(&format!("00-{trace}-")) && !printed.contains("00f067aa0ba902b7"),
+        "{printed}"
+    );
+}

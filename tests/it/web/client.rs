@@ -34,14 +34,25 @@ impl Server {
 
     pub(super) fn start(home: Home, args: &[&str]) -> Self {
         let token = home.run(["dashboard", "token", "add", "test", "--scope", "admin"]).ok().stdout;
-        let words = ["dashboard", "--listen", "127.0.0.1:0", "--json"].iter().chain(args);
+        Self::with_verb("dashboard", home, token.trim(), args)
+    }
+
+    /// The server of `metrics --listen`.
+    pub(super) fn of_metrics(home: Home, args: &[&str]) -> Self {
+        let token = home.run(["dashboard", "token", "add", "test", "--scope", "metrics"]).ok().stdout;
+        Self::with_verb("metrics", home, token.trim(), args)
+    }
+
+    fn with_verb(verb: &str, home: Home, token: &str, args: &[&str]) -> Self {
+        let words = [verb, "--listen", "127.0.0.1:0", "--json"];
+        let words = words.iter().chain(args);
         let process = Background::start(home.call(words));
         let ready: Value = serde_json::from_str(&process.prints()).expect("one line of JSON");
         let url = ready["url"].as_str().expect("a URL");
-        let host = url.strip_prefix("http://").expect("HTTP").split('/').next().expect("a host");
-        let link = ready["link"].as_str().expect("a link").to_owned();
+        let host = url.split_once("://").expect("a scheme").1.split('/').next().expect("a host");
+        let link = ready["link"].as_str().unwrap_or_default().to_owned();
         let address = host.parse().expect("an address");
-        Self { home, process: Some(process), address, link, token: token.trim().to_owned() }
+        Self { home, process: Some(process), address, link, token: token.to_owned() }
     }
 
     /// A token of this scope.

@@ -49,3 +49,28 @@ fn a_scrape_has_the_numbers_of_the_store_and_of_the_server() {
         );
     }
 }
+
+#[test]
+fn a_server_of_metrics_has_nothing_else() {
+    let server = Server::of_metrics(Home::with_jobs(&["a"]), &[]);
+    let answer = server.call("GET", "/metrics").send().expects(200);
+    assert!(answer.body.contains("queuectl_jobs{queue=\"default\",state=\"pending\"} 1"), "{}", answer.body);
+    server.request("GET", "/metrics").send().expects(401);
+    server.call("GET", "/metrics").with("Host", "example.org").send().expects(421);
+    let admin = server.token("admin");
+    for (method, path) in [("GET", "/"), ("GET", "/api/v1/jobs"), ("POST", "/api/v1/jobs"), ("GET", "/login")]
+    {
+        let answer = server.request(method, path).bearer(&admin).send().expects(404);
+        assert!(answer.body.contains("at `/metrics` alone"), "{}", answer.body);
+    }
+    assert!(server.link.is_empty());
+    server.home.run(["dashboard", "link"]).fails(3).says("no dashboard is running in this home");
+}
+
+#[test]
+fn a_server_of_metrics_keeps_the_rules_of_the_dashboard() {
+    let home = Home::with_queue();
+    home.run(["metrics", "--listen", "0.0.0.0:0"]).fails(2).says("can be reached from other machines");
+    home.run(["metrics", "--allow-remote"]).fails(2).says("a server needs --listen");
+    home.run(["metrics", "--listen", "127.0.0.1:0", "--format", "json"]).fails(2);
+}

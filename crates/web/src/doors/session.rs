@@ -65,6 +65,11 @@ impl Sessions {
         Some(LiveSession { key, token: session.token.clone() })
     }
 
+    /// What a change by this session must show.
+    pub(crate) fn token(&self, key: &SecretHash) -> Option<String> {
+        self.lock().get(key).map(|session| session.token.clone())
+    }
+
     pub(crate) fn end(&self, key: &SecretHash) {
         self.lock().remove(key);
     }

@@ -86,6 +86,12 @@ impl Query {
         Ok(value)
     }
 
+    /// The parameters that have a value.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        pairs.filter(|(_, value)| !value.is_empty())
+    }
+
     /// The same query with one parameter changed, encoded.
     pub(crate) fn with(&self, name: &str, value: &str) -> String {
         let kept = self.0.iter().filter(|(known, _)| known != name);

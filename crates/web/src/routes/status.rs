@@ -15,12 +15,13 @@ use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
 use ops::json::StatusJson;
 use ops::metrics::history::{HistoryJson, history};
+use ops::metrics::recent::{LastHourJson, recent};
 use ops::status::{Status, status};
 use ops::upcoming::upcoming;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/v1/status", Scope::Read, read)
-        .about("Jobs by state, queues, workers and problems.")
+        .about("Jobs by state, queues, workers, problems, and the last hour.")
         .answers(200, "Status"),
     Route::get("/api/v1/history", Scope::Read, past)
         .about("What happened over a time that ends now, in at most 300 points.")
@@ -39,6 +40,14 @@ pub(crate) const ROUTES: &[Route] = &[
 const MIN_RANGE: Duration = Duration::from_secs(60);
 const MAX_RANGE: Duration = Duration::from_secs(90 * 86_400);
 
+/// A status with the last hour. The stream leaves the hour out, because it has the history.
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    #[serde(flatten)]
+    status: TimedStatusJson<'a>,
+    last_hour: LastHourJson,
+}
+
 /// The status with the time at which it was read, and the version of the program.
 #[derive(Serialize)]
 pub(crate) struct TimedStatusJson<'a> {
@@ -51,7 +60,8 @@ pub(crate) struct TimedStatusJson<'a> {
 fn read(call: &Call<'_>) -> Result<Answer, Problem> {
     let store = call.store()?;
     let found = status(store, &call.server.options.location.home, &TimeFormat::Full)?;
-    Answer::json(&timed(&found, store.now()?))
+    let last_hour = (&recent(store, None)?).into();
+    Answer::json(&ReportJson { status: timed(&found, store.now()?), last_hour })
 }
 
 pub(crate) fn timed(status: &Status, at: Timestamp) -> TimedStatusJson<'_> {

@@ -55,7 +55,6 @@ pub(crate) enum Produces {
     Json,
     Text,
     Html,
-    Script,
     Events,
 }
 
@@ -65,7 +64,6 @@ impl Produces {
             Self::Json => "application/json",
             Self::Text => "text/plain",
             Self::Html => "text/html",
-            Self::Script => "text/javascript",
             Self::Events => "text/event-stream",
         }
     }
@@ -189,6 +187,11 @@ impl Route {
 
     pub(crate) const fn login(self) -> Self {
         Self { is_login: true, ..self }
+    }
+
+    /// Whether programs call it; the others are pages and their parts.
+    pub(crate) fn is_of_api(&self) -> bool {
+        !crate::pages::ROUTES.iter().any(|page| page.path == self.path)
     }
 
     /// Its method and path, for metrics.

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{FromRequestParts, RawPathParams, Request};
 use axum::http::header::ACCEPT;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 
-use super::Server;
+use super::{Server, Surface};
 use crate::base_path::BasePath;
 use crate::doors::caller;
 use crate::doors::peer::Peer;
+use crate::doors::scope::Scope;
+use crate::pages::trouble;
 use crate::problem::Problem;
 use crate::request::answer::Answer;
 use crate::request::body;
@@ -22,8 +24,12 @@ use crate::request::query::Query;
 use crate::routes;
 use crate::routes::table::{Handler, Method, Produces, Route};
 
-pub(super) fn router(base: &BasePath) -> Router {
-    let table = routes::all().fold(Router::new(), |router, route| {
+pub(super) fn router(base: &BasePath, surface: Surface) -> Router {
+    let routes = routes::all().filter(|route| match surface {
+        Surface::Whole => true,
+        Surface::Metrics => route.scope == Some(Scope::Metrics),
+    });
+    let table = routes.fold(Router::new(), |router, route| {
         let handle = move |request: Request| dispatch(route, request);
         router.route(&base.join(route.path), on(filter(route.method), handle))
     });
@@ -40,9 +46,16 @@ fn filter(method: Method) -> MethodFilter {
     }
 }
 
-async fn no_route(uri: Uri) -> Answer {
-    let problem = Problem::not_found(format!("there is nothing at `{}`", uri.path()));
-    problem.with_hint("`/api/v1/openapi.json` lists what there is").into()
+async fn no_route(request: Request) -> Answer {
+    let problem = Problem::not_found(format!("there is nothing at `{}`", request.uri().path()));
+    let Some(server) = request.extensions().get::<Arc<Server>>() else {
+        return problem.into();
+    };
+    match server.options.surface {
+        Surface::Whole if trouble::wants_page(request.headers()) => trouble::page(server, problem),
+        Surface::Whole => problem.with_hint("`/api/v1/openapi.json` lists what there is").into(),
+        Surface::Metrics => problem.with_hint("this server answers at `/metrics` alone").into(),
+    }
 }
 
 async fn no_method(request: Request) -> Answer {
@@ -68,11 +81,17 @@ async fn dispatch(route: &'static Route, request: Request) -> Response {
     let extensions = request.extensions();
     let server = extensions.get::<Arc<Server>>().map(Arc::clone);
     let peer = extensions.get::<Arc<Peer>>().map(Arc::clone);
-    let answered = match (server, peer) {
-        (Some(server), Some(peer)) => handle(server, &peer, route, request).await,
-        (_, None) | (None, _) => Err(Problem::crashed()),
+    let answer = match (server, peer) {
+        (Some(server), Some(peer)) => {
+            let answered = handle(Arc::clone(&server), &peer, route, request).await;
+            answered.unwrap_or_else(|problem| match route.produces {
+                [Produces::Html] => trouble::page(&server, problem),
+                _ => problem.into(),
+            })
+        }
+        (_, None) | (None, _) => Problem::crashed().into(),
     };
-    let mut response = answered.unwrap_or_else(Answer::from).into_response();
+    let mut response = answer.into_response();
     response.extensions_mut().insert(route);
     response
 }

@@ -4,13 +4,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::{Server, ServerOptions, wall_now};
+use super::{Server, ServerOptions, Surface, wall_now};
 use crate::doors::host::AllowedHosts;
 use crate::doors::login::{Announcement, new_link};
 use crate::listen::address::{DEFAULT_PORT, ListenAddress};
@@ -26,8 +28,6 @@ use sys::signal::interrupts::Interrupts;
 const GRACE: Duration = Duration::from_secs(5);
 /// How often a second signal is looked for meanwhile.
 const GRACE_POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Threads for the sockets; handlers run elsewhere.
-const SOCKET_THREADS: usize = 2;
 /// Threads beside those of streams: requests, and a few for actions.
 const BLOCKING_THREADS: usize = 48;
 /// After a failure to accept, most likely for want of descriptors.
@@ -74,14 +74,8 @@ pub fn run(
 ) -> Result<Signal, ServeError> {
     check_remote(&options)?;
     let tls = options.tls.as_ref().map(TlsFiles::acceptor).transpose()?;
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(SOCKET_THREADS)
-        .max_blocking_threads(BLOCKING_THREADS + options.max_streams)
-        .thread_name("web")
-        .enable_all()
-        .build()
-        .map_err(ServeError::System)?;
-    let inside = runtime.enter();
+    let sockets = SocketThread::start(BLOCKING_THREADS + options.max_streams).map_err(ServeError::System)?;
+    let inside = sockets.handle.enter();
     let listeners = bind(&options)?;
     let port =
         listeners.iter().find_map(Listener::tcp_address).map_or(DEFAULT_PORT, |address| address.port());
@@ -96,11 +90,44 @@ pub fn run(
     drop(inside);
     on_ready(&ready);
     let signal = wait(interrupts);
-    end(&runtime, &server, &crowd, interrupts);
+    end(&sockets.handle, &server, &crowd, interrupts);
     drop(announcement);
-    // A handler that still runs is left to end with the process; nothing of it is half written.
-    runtime.shutdown_background();
+    sockets.end();
     Ok(signal)
+}
+
+/// The thread that serves all sockets. Handlers run on threads of their own, so one is enough, and tokio's scheduler for
+/// several threads would make every command of the program load the mathematical library at its start.
+struct SocketThread {
+    handle: Handle,
+    /// The thread ends when this is dropped.
+    running: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl SocketThread {
+    fn start(blocking_threads: usize) -> io::Result<SocketThread> {
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(blocking_threads)
+            .thread_name("web")
+            .enable_all()
+            .build()?;
+        let handle = runtime.handle().clone();
+        let (running, ended) = oneshot::channel::<()>();
+        let thread = thread::Builder::new().name("web".to_owned()).spawn(move || {
+            // The sender sends nothing: it is dropped.
+            let _ = runtime.block_on(ended);
+            // A handler that still runs is left to end with the process; nothing of it is half written.
+            runtime.shutdown_background();
+        })?;
+        Ok(SocketThread { handle, running, thread })
+    }
+
+    fn end(self) {
+        drop(self.running);
+        // It can only have panicked, and the panic has been printed.
+        let _ = self.thread.join();
+    }
 }
 
 /// Other machines may connect only if the user says so, and then not in clear text.
@@ -145,7 +172,10 @@ fn is_loopback_v6(address: &ListenAddress) -> bool {
     matches!(address, ListenAddress::Tcp(SocketAddr::V6(address)) if address.ip().is_loopback())
 }
 
-fn announce(server: &Arc<Server>, listeners: &[Listener]) -> Result<(Ready, Announcement), ServeError> {
+fn announce(
+    server: &Arc<Server>,
+    listeners: &[Listener],
+) -> Result<(Ready, Option<Announcement>), ServeError> {
     let options = &server.options;
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let named = options.hosts.first().map(ToString::to_string);
@@ -159,11 +189,19 @@ fn announce(server: &Arc<Server>, listeners: &[Listener]) -> Result<(Ready, Anno
     let socket = options.listen.first().map(ToString::to_string).unwrap_or_default();
     let url =
         host.as_ref().map_or(socket, |host| options.base_path.join_after(&format!("{scheme}://{host}")));
-    let announcement = server.codes.announce(&options.location.home, &url)?;
-    let link = host.map(|_| new_link(&announcement.server, wall_now())).transpose();
+    let announcement = match options.surface {
+        Surface::Whole => Some(server.codes.announce(&options.location.home, &url)?),
+        Surface::Metrics => None,
+    };
+    let link = host.zip(announcement.as_ref());
+    let link = link.map(|(_, announced)| new_link(&announced.server, wall_now())).transpose();
     let is_remote = |address: SocketAddr| !address.ip().to_canonical().is_loopback();
-    let warning =
-        "other machines can connect; a token with the scope admin lets them run commands as this user";
+    let warning = match options.surface {
+        Surface::Whole => {
+            "other machines can connect; a token with the scope admin lets them run commands as this user"
+        }
+        Surface::Metrics => "other machines can connect",
+    };
     let warnings =
         listeners.iter().filter_map(Listener::tcp_address).any(is_remote).then(|| warning.to_owned());
     let link = link.map_err(ServeError::System)?;
@@ -198,7 +236,7 @@ fn wait(interrupts: &Interrupts) -> Signal {
 }
 
 /// Ends the streams, and waits until the requests have finished; a second signal ends the wait.
-fn end(runtime: &Runtime, server: &Arc<Server>, crowd: &Arc<Crowd>, interrupts: &Interrupts) {
+fn end(runtime: &Handle, server: &Arc<Server>, crowd: &Arc<Crowd>, interrupts: &Interrupts) {
     server.stop.send_replace(true);
     let crowd = Arc::clone(crowd);
     let done = runtime.spawn(async move { timeout(GRACE, crowd.empty()).await });

@@ -118,6 +118,10 @@ impl Listener {
     fn catch_up(&mut self, memory: &Memory) -> bool {
         let mut messages: Vec<Bytes> = Vec::new();
         messages.extend(memory.stale.clone().filter(|_| !self.is_stale));
+        if self.is_stale && memory.stale.is_none() {
+            // The whole state again says that it is current.
+            self.seen.clear();
+        }
         self.is_stale = memory.stale.is_some();
         for topic in &self.topics {
             let Some(watched) = memory.watched.get(topic) else {

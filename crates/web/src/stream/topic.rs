@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::pages::live::WatchedPage;
 use crate::problem::Problem;
 use crate::request::filter::{FILTER, FilterRequest};
 use crate::request::query::{NUMBER, Param, Query, decode};
@@ -40,6 +41,8 @@ pub(crate) enum Topic {
     Action(String),
     Job(JobId),
     List(String),
+    /// The sections of a page.
+    Page(WatchedPage),
 }
 
 /// The state of a topic at one time.
@@ -53,6 +56,8 @@ pub(crate) enum State {
     Points { data: Value },
     /// Only new ones are sent.
     Log { last: u64, events: Vec<Value> },
+    /// HTML by the id of its element: those that differ are sent.
+    Sections(BTreeMap<String, String>),
 }
 
 impl FromStr for Topic {
@@ -93,19 +98,22 @@ impl Topic {
     pub(crate) fn is_in_store(&self) -> bool {
         match self {
             Self::Status | Self::History | Self::Events | Self::Job(_) | Self::List(_) => true,
+            Self::Page(page) => page.is_in_store(),
             Self::Action(_) => false,
         }
     }
 
     /// Whether the route of the same resource needs the scope operate.
     pub(crate) fn needs_operate(&self) -> bool {
-        !self.is_in_store()
+        matches!(self, Self::Action(_))
     }
 
     pub(crate) fn interval(&self) -> Duration {
         match self {
             Self::History => HISTORY_INTERVAL,
-            Self::Status | Self::Events | Self::Job(_) | Self::List(_) | Self::Action(_) => INTERVAL,
+            Self::Status | Self::Events | Self::Job(_) | Self::List(_) | Self::Page(_) | Self::Action(_) => {
+                INTERVAL
+            }
         }
     }
 
@@ -134,6 +142,7 @@ impl Topic {
                 Ok(State::Whole { event: "job", data })
             }
             Self::List(query) => rows(store, query),
+            Self::Page(page) => page.read(server, store).map(State::Sections),
         }
     }
 }
@@ -171,6 +180,7 @@ impl State {
             }
             Self::Points { data } => ("history", data.clone()),
             Self::Log { events, .. } => ("event", json!(events)),
+            Self::Sections(sections) => ("sections", json!(sections)),
         }
     }
 
@@ -195,9 +205,18 @@ impl State {
                 let points = data["points"].as_array().into_iter().flatten().filter(is_new);
                 ("point", json!(points.collect::<Vec<_>>()))
             }
-            (Self::Whole { .. } | Self::Rows { .. } | Self::Points { .. } | Self::Log { .. }, _) => {
-                self.whole()
+            (Self::Sections(sections), Self::Sections(old)) => {
+                let differs = |(id, html): &(&String, &String)| old.get(*id) != Some(*html);
+                ("sections", json!(sections.iter().filter(differs).collect::<BTreeMap<_, _>>()))
             }
+            (
+                Self::Whole { .. }
+                | Self::Rows { .. }
+                | Self::Points { .. }
+                | Self::Log { .. }
+                | Self::Sections(_),
+                _,
+            ) => self.whole(),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! `queuectl metrics`
 
+#[cfg(feature = "dashboard")]
+mod listen;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +26,9 @@ use ops::metrics::{measure, output, prometheus};
 /// longest. Lost, cancelled and released attempts are left out of the success rate and the run times. In a pipe it writes
 /// all metrics as Prometheus reads them; --format chooses.
 ///
+/// With --listen it serves the metrics at `/metrics`, and nothing else, until a signal ends it. The rules of `dashboard` hold:
+/// Prometheus sends a token of the scope metrics (`queuectl dashboard token add`).
+///
 /// Workers count as they work, so the numbers are exact and survive restarts and pruning. The history behind them is kept
 /// for as long as the setting retain_metrics says.
 #[derive(Debug, clap::Args)]
@@ -31,7 +37,8 @@ use ops::metrics::{measure, output, prometheus};
   queuectl metrics --queue mail
   queuectl metrics --json | jq .all.success_rate
   queuectl metrics --format prometheus
-  queuectl metrics --output /var/lib/prometheus/node-exporter/queuectl.prom")]
+  queuectl metrics --output /var/lib/prometheus/node-exporter/queuectl.prom
+  queuectl metrics --listen 127.0.0.1:9464")]
 pub(crate) struct Args {
     /// The format of the output; without it, text on a terminal and prometheus elsewhere
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -42,6 +49,9 @@ pub(crate) struct Args {
     /// Only this queue
     #[arg(short = 'Q', long, value_name = "QUEUE", value_parser = |text: &str| text.parse::<QueueName>())]
     queue: Option<QueueName>,
+    #[cfg(feature = "dashboard")]
+    #[command(flatten)]
+    listen: listen::ListenArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -52,6 +62,10 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    #[cfg(feature = "dashboard")]
+    if args.listen.is_given()? {
+        return listen::run(&args.listen, context);
+    }
     let format = chosen_format(args, context)?;
     let file = args.output.as_deref().filter(|path| *path != Path::new("-"));
     let to_file = file.is_some();

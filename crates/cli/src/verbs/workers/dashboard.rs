@@ -1,5 +1,6 @@
 //! `queuectl dashboard`
 
+pub(crate) mod entrance;
 mod link;
 mod serve;
 mod token;

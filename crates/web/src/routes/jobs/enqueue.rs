@@ -13,6 +13,7 @@ use crate::request::call::Call;
 use crate::request::query::{Param, TEXT, encode};
 use domain::job::Job;
 use domain::job::spec::JobSpec;
+use domain::job::trace::TraceContext;
 use domain::values::name::{BatchName, JobId};
 use ops::OpError;
 use ops::error::chain;
@@ -49,7 +50,9 @@ pub(super) fn enqueue(call: &Call<'_>) -> Result<Answer, Problem> {
     let if_absent = call.query().read("if_absent")?.unwrap_or(false) || key.is_some();
     let batch: Option<BatchName> = call.query().read("batch")?;
     // The jobs get the environment and the home directory of the worker: the client has neither on this machine.
-    let caller = Caller { runs_elsewhere: true, if_absent, batch, ..Caller::default() };
+    let header = |name: &'static str| call.parts.headers.get(name.to_ascii_lowercase())?.to_str().ok();
+    let trace = TraceContext::read(header).map(Box::new);
+    let caller = Caller { runs_elsewhere: true, if_absent, batch, trace, ..Caller::default() };
     let store = call.store()?;
     let wanted = specs.clone();
     let answers = store_all(store, specs, caller)?;

@@ -1,21 +1,19 @@
 //! `queuectl dashboard` without a verb: the server.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::json;
 
+use super::entrance::{EntranceArgs, failure};
 use crate::context::{Context, catch};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::flags::whole_number::whole_number;
-use ops::error::chain;
 use sys::signal;
-use web::{BasePath, HeaderName, HostName, ListenAddress, Ready, ServeError, ServerOptions, TlsFiles};
+use web::{BasePath, HeaderName, ListenAddress, Ready, ServerOptions, Surface};
 
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct ServeArgs {
     /// Where to listen: IP:PORT, a port, or unix:PATH; can be repeated [default: 127.0.0.1:7878 and the same port of ::1]
     #[arg(long, value_name = "ADDRESS")]
@@ -23,21 +21,8 @@ pub(super) struct ServeArgs {
     /// The port on the loopback addresses [default: 7878]
     #[arg(long, value_name = "PORT", conflicts_with = "listen", value_parser = whole_number::<u16>(0..=65_535))]
     port: Option<u16>,
-    /// Let other machines connect; needs TLS or --behind-proxy
-    #[arg(long)]
-    allow_remote: bool,
-    /// The certificate chain, as PEM
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-    /// The key of the certificate, as PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-    /// A proxy in front of the server ends TLS; it may run as another user
-    #[arg(long)]
-    behind_proxy: bool,
-    /// Answer also for this host name; can be repeated
-    #[arg(long, value_name = "HOST")]
-    host: Vec<HostName>,
+    #[command(flatten)]
+    entrance: EntranceArgs,
     /// Permit no change; no token or session can override it
     #[arg(long)]
     read_only: bool,
@@ -76,19 +61,13 @@ impl ServeArgs {
         } else {
             self.listen.clone()
         };
-        let tls = self.tls_cert.clone().zip(self.tls_key.clone());
         Ok(ServerOptions {
-            location: context.location()?.absolute()?,
-            location_args: context.location_flags().clone(),
-            listen,
-            allow_remote: self.allow_remote,
-            tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
-            behind_proxy: self.behind_proxy,
-            hosts: self.host.clone(),
             read_only: self.read_only,
             base_path: self.base_path.clone(),
             user_header: self.user_header.clone(),
             max_streams: self.max_streams.into(),
+            surface: Surface::Whole,
+            ..self.entrance.options(context, listen)?
         })
     }
 }
@@ -121,20 +100,5 @@ fn open_browser(context: &Context, link: &str) -> Result<(), Failure> {
         // It ends as soon as a browser has taken the link; the kernel removes it with this process.
         Ok(_) => Ok(()),
         Err(error) => context.hint(&format!("failed to open a browser ({error}); open the link yourself")),
-    }
-}
-
-fn failure(error: ServeError) -> Failure {
-    let message = chain(&error);
-    match error {
-        ServeError::Op(error) => error.into(),
-        ServeError::Remote { .. } => Failure::usage(message).with_hint(
-            "use --allow-remote with --tls-cert and --tls-key, or with --behind-proxy if a proxy ends TLS; a loopback address needs neither",
-        ),
-        ServeError::Tls { .. } => Failure::usage(message),
-        ServeError::Listen { .. } => {
-            Failure::new(Exit::Unavailable, message).with_hint("--port or --listen chooses another address")
-        }
-        ServeError::System(_) => Failure::new(Exit::Failed, message),
     }
 }

@@ -1,6 +1,6 @@
 // Sends the code in the fragment to the server, which answers with a cookie. The fragment is in no log and no Referer.
 const message = document.getElementById("message");
-const base = document.querySelector('meta[name="base-path"]').content;
+const base = document.body.dataset.base;
 const code = location.hash.slice(1);
 history.replaceState(null, "", location.pathname);
 

@@ -1,0 +1,204 @@
+// Changes: buttons and forms that call the API with the session's token, the choice of rows, and actions on many jobs.
+import { ask, base, el, toast } from "./page.js";
+
+const token = document.querySelector('meta[name="session-token"]')?.content ?? "";
+
+/** Calls the API; throws the sentence of the problem. */
+const call = async (method, path, body) => {
+  const headers = { "Queuectl-Session-Token": token };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  const response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }).catch(() => {
+    throw new Error("The server cannot be reached.");
+  });
+  const text = await response.text();
+  const value = text === "" ? undefined : JSON.parse(text);
+  if (!response.ok) throw new Error([value?.detail ?? `status ${response.status}`, value?.hint].filter(Boolean).join(". "));
+  return value;
+};
+
+const cliLine = (line) => {
+  const copy = el("button", { type: "button", title: "Copy this command" }, "copy");
+  copy.dataset.copy = line;
+  return el("p", { className: "cli" }, el("code", {}, line), copy);
+};
+
+/** Asks before a change; a number has to be typed before what cannot be undone. */
+const confirm = async (question, verb, cli, typed, isFinal) => {
+  const yes = el("button", { value: "yes", className: isFinal ? "danger" : "" }, verb);
+  const input = typed ? el("input", { autocomplete: "off", inputMode: "numeric" }) : undefined;
+  const content = [];
+  if (cli) content.push(el("p", {}, "The same on the command line:"), cliLine(cli));
+  if (input) {
+    yes.disabled = true;
+    input.addEventListener("input", () => { yes.disabled = input.value.replaceAll(",", "").trim() !== typed; });
+    content.push(el("label", {}, el("span", {}, `Type ${typed} to confirm`), input));
+  }
+  const no = el("button", { value: "no" }, "Cancel");
+  // The first button answers the Enter key, so it is the harmless one.
+  content.push(el("div", { className: "buttons" }, no, yes));
+  const closed = ask(question, ...content);
+  (input ?? no).focus();
+  return (await closed) === "yes";
+};
+
+/** Follows an action until it has ended. */
+const follow = async (action) => {
+  const path = `${base}/api/v1/actions/${encodeURIComponent(action.id)}`;
+  const stop = el("button", { type: "button" }, "stop");
+  stop.addEventListener("click", () => call("DELETE", path).catch((error) => toast(error.message, true)));
+  for (let now = action; ; now = await call("GET", path)) {
+    const done = `${now.verb}: ${now.done.toLocaleString("en")} of ${now.count.toLocaleString("en")}`;
+    if (now.state !== "running") {
+      const skipped = now.skipped > 0 ? `, ${now.skipped} left as they were` : "";
+      toast(`${done}${skipped}${now.error ? `. ${now.error}` : now.state === "stopped" ? ", stopped" : ""}`, Boolean(now.error));
+      return;
+    }
+    toast(`${done} `, false, stop);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+};
+
+const perform = async (button, body) => {
+  const { act, path, ask: question, cli, then, type, open } = button.dataset;
+  const isFinal = button.classList.contains("danger");
+  if (question && !(await confirm(question, button.textContent, cli, type, isFinal))) return;
+  button.disabled = true;
+  try {
+    const value = await call(act, path, body);
+    if (then) location.assign(then);
+    else if (open && value?.[open]) location.assign(`${base}/jobs/${encodeURIComponent(value[open])}`);
+    else if (value?.verb && value.count !== undefined) await follow(value);
+    else toast(cli ? `Done: ${cli}` : "Done.");
+  } catch (error) {
+    toast(error.message, true);
+  } finally {
+    button.disabled = false;
+  }
+};
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-act]");
+  if (!button || button.type === "submit") return;
+  perform(button, button.dataset.body ? JSON.parse(button.dataset.body) : undefined);
+});
+
+/** The fields of a form that differ from what they were. */
+const fields = (form, all) => {
+  const body = {};
+  for (const field of form.elements) {
+    if (!field.name || (!all && field.value === field.defaultValue) || (all && field.value === "")) continue;
+    body[field.name] = "number" in field.dataset ? Number(field.value) : "list" in field.dataset ? field.value.split(/[\s,]+/).filter(Boolean) : field.value;
+  }
+  return body;
+};
+
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-form]");
+  if (!form || !event.submitter?.dataset.act) return;
+  event.preventDefault();
+  const body = fields(form, form.dataset.form === "all");
+  const { wrap } = event.submitter.dataset;
+  perform(event.submitter, wrap ? { [wrap]: body } : body);
+});
+
+// The command line and the call of the API that a form stands for.
+const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+for (const form of document.querySelectorAll("form[data-form=all]")) {
+  const [cli, curl] = ["cli", "curl"].map((id) => document.getElementById(`as-${id}`));
+  const show = () => {
+    const body = fields(form, true);
+    const words = Object.entries(body).filter(([name]) => name !== "command").flatMap(([name, value]) => [value].flat().flatMap((one) => [`--${name === "tags" ? "tag" : name.replaceAll("_", "-")}`, quote(String(one))]));
+    cli.textContent = ["queuectl enqueue", ...words, "--", body.command ?? ""].join(" ");
+    curl.textContent = `curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d ${quote(JSON.stringify(body))} ${location.origin}${base}/api/v1/jobs`;
+  };
+  form.addEventListener("input", show);
+  show();
+}
+
+// Choosing rows
+const table = document.getElementById("jobs");
+const chosen = new Set();
+let isAllMatching = false, lastBox;
+const bar = el("div", { id: "chosen", hidden: true });
+bar.setAttribute("role", "region");
+bar.setAttribute("aria-label", "Chosen jobs");
+
+const boxes = () => [...table.querySelectorAll("tbody input[data-choose]")];
+const matching = () => Number(document.getElementById("count")?.dataset.count ?? 0);
+const filter = () => {
+  const found = Object.fromEntries([...new URLSearchParams(location.search)].filter(([name, value]) => value !== "" && !["order", "after", "limit"].includes(name)));
+  if ("exit_code" in found) found.exit_code = Number(found.exit_code);
+  return found;
+};
+const FLAGS = { state: "--state", queue: "--queue", tag: "--tag", batch: "--batch", older_than: "--older-than", like: "--command-like" };
+const commandOf = (verb) => {
+  if (!isAllMatching) return chosen.size <= 20 ? `queuectl ${verb} ${[...chosen].map(quote).join(" ")}` : "";
+  const pairs = Object.entries(filter());
+  return pairs.every(([name]) => FLAGS[name]) ? `queuectl ${verb} ${pairs.map(([name, value]) => `${FLAGS[name]} ${quote(value)}`).join(" ")}` : "";
+};
+
+const act = async (verb, isFinal) => {
+  const targets = isAllMatching ? { filter: filter() } : { ids: [...chosen] };
+  try {
+    const preview = await call("POST", `${base}/api/v1/actions`, { verb, ...targets, dry_run: true });
+    const states = Object.entries(preview.by_state).map(([state, count]) => `${state} ${count.toLocaleString("en")}`).join(" · ");
+    const count = preview.count.toLocaleString("en");
+    const question = `${verb[0].toUpperCase()}${verb.slice(1)} ${preview.exact ? "" : "at least "}${count} ${preview.count === 1 ? "job" : "jobs"}? ${states}`;
+    const typed = isFinal || preview.count > 100 ? String(preview.count) : undefined;
+    if (!(await confirm(question, verb, commandOf(verb), typed, isFinal))) return;
+    const action = await call("POST", `${base}/api/v1/actions`, { verb, ...targets, ...(isFinal ? { expect: preview.count } : {}) });
+    chosen.clear();
+    isAllMatching = false;
+    showChosen();
+    await follow(action);
+  } catch (error) {
+    toast(error.message, true);
+  }
+};
+
+const button = (label, run, isFinal) => {
+  const made = el("button", { type: "button", className: isFinal ? "danger" : "" }, label);
+  made.addEventListener("click", run);
+  return made;
+};
+
+const showChosen = () => {
+  for (const box of boxes()) {
+    box.checked = isAllMatching || chosen.has(box.dataset.choose);
+    box.closest("tr").classList.toggle("chosen", box.checked);
+  }
+  const count = isAllMatching ? matching() : chosen.size;
+  bar.hidden = count === 0;
+  if (bar.hidden) return;
+  const text = `${count.toLocaleString("en")} of ${matching().toLocaleString("en")} chosen`;
+  const key = `${text}${isAllMatching}`;
+  if (bar.dataset.key === key) return;
+  bar.dataset.key = key;
+  const all = !isAllMatching && count < matching() ? [button(`choose all ${matching().toLocaleString("en")} that match`, () => { isAllMatching = true; showChosen(); })] : [];
+  bar.replaceChildren(el("span", { role: "status" }, text), ...all,
+    button("retry", () => act("retry", false)), button("cancel", () => act("cancel", false)), button("remove", () => act("remove", true), true),
+    button("choose none", () => { chosen.clear(); isAllMatching = false; showChosen(); }));
+};
+
+if (table?.querySelector("input[data-choose]")) {
+  document.getElementById("main").append(bar);
+  table.addEventListener("click", (event) => {
+    const box = event.target.closest("input[data-choose]");
+    if (!box) return;
+    isAllMatching = false;
+    let changed = [box];
+    const all = boxes();
+    if (box.dataset.choose === "all" && box.closest("thead")) changed = all;
+    else if (event.shiftKey && lastBox) {
+      const [from, to] = [all.indexOf(lastBox), all.indexOf(box)].sort((a, b) => a - b);
+      if (from >= 0) changed = all.slice(from, to + 1);
+    }
+    lastBox = box;
+    for (const one of changed) {
+      if (box.checked) chosen.add(one.dataset.choose);
+      else chosen.delete(one.dataset.choose);
+    }
+    showChosen();
+  });
+  document.addEventListener("swapped", showChosen);
+}

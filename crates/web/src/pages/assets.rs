@@ -1,0 +1,81 @@
+//! Styles and scripts, embedded in the program. Their URL has a hash of all of them, so browsers keep them for ever.
+
+use std::sync::LazyLock;
+
+use axum::http::StatusCode;
+use axum::http::header::CACHE_CONTROL;
+use sha2::{Digest, Sha256};
+
+use crate::doors::secret::in_hex;
+use crate::problem::Problem;
+use crate::request::answer::Answer;
+use crate::request::call::Call;
+use crate::server::Server;
+
+struct Asset {
+    name: &'static str,
+    content_type: &'static str,
+    bytes: &'static [u8],
+}
+
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+macro_rules! asset {
+    ($name:literal, $content_type:expr) => {
+        Asset {
+            name: $name,
+            content_type: $content_type,
+            bytes: include_bytes!(concat!("../../assets/", $name)),
+        }
+    };
+}
+
+const ASSETS: &[Asset] = &[
+    asset!("queuectl.css", CSS),
+    asset!("icon.svg", "image/svg+xml"),
+    asset!("page.js", SCRIPT),
+    asset!("live.js", SCRIPT),
+    asset!("act.js", SCRIPT),
+    asset!("login.js", SCRIPT),
+];
+
+/// How many bytes of the hash are in a URL.
+const HASH_BYTES: usize = 8;
+
+static HASH: LazyLock<String> = LazyLock::new(|| {
+    let mut hash = Sha256::new();
+    for asset in ASSETS {
+        hash.update(asset.name);
+        hash.update(asset.bytes);
+    }
+    in_hex(&hash.finalize()[..HASH_BYTES])
+});
+
+/// Where a browser finds an asset.
+pub(crate) fn url(server: &Server, name: &str) -> String {
+    server.options.base_path.join(&format!("/a/{}/{name}", *HASH))
+}
+
+pub(super) fn serve(call: &Call<'_>) -> Result<Answer, Problem> {
+    let name = call.param("file");
+    let found = ASSETS.iter().find(|asset| asset.name == name && call.param("hash") == *HASH);
+    let asset = found.ok_or_else(|| Problem::not_found("there is no such file in this version"))?;
+    let answer = Answer::text(StatusCode::OK, asset.content_type, asset.bytes);
+    Ok(answer.with(CACHE_CONTROL, "public, max-age=31536000, immutable"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(content_type: &str) -> usize {
+        ASSETS.iter().filter(|asset| asset.content_type == content_type).map(|asset| asset.bytes.len()).sum()
+    }
+
+    #[test]
+    fn scripts_and_styles_stay_small() {
+        assert!(size(SCRIPT) <= 40 << 10, "{}", size(SCRIPT));
+        assert!(size(CSS) <= 30 << 10, "{}", size(CSS));
+    }
+}

@@ -1,0 +1,180 @@
+//! What surrounds every page: the rail, the problems, the age of the numbers, the zone and the theme.
+
+use axum::http::StatusCode;
+use axum::http::header::COOKIE;
+use maud::{DOCTYPE, Markup, html};
+
+use super::assets;
+use super::view::{Place, Section, View};
+use super::visit::Visit;
+use crate::problem::Problem;
+use crate::request::answer::Answer;
+use crate::request::call::Call;
+use crate::server::Server;
+use domain::job::life::StateName;
+use domain::text::hostile::printable;
+use ops::status::Problem as QueueProblem;
+
+use crate::parts::number::grouped;
+
+const HTML: &str = "text/html; charset=utf-8";
+/// The cookie in which the script keeps the theme that the user chose.
+const THEME: &str = "queuectl-theme=";
+
+struct Entry {
+    place: Place,
+    path: &'static str,
+    icon: &'static str,
+    name: &'static str,
+}
+
+const RAIL: &[Entry] = &[
+    Entry { place: Place::Overview, path: "/", icon: "◧", name: "Overview" },
+    Entry { place: Place::Jobs, path: "/jobs", icon: "≡", name: "Jobs" },
+    Entry { place: Place::Dead, path: "/dead", icon: "✕", name: "Dead" },
+    Entry { place: Place::Queues, path: "/queues", icon: "☰", name: "Queues" },
+    Entry { place: Place::Workers, path: "/workers", icon: "⚙", name: "Workers" },
+    Entry { place: Place::Schedules, path: "/schedules", icon: "◷", name: "Schedules" },
+    Entry { place: Place::Batches, path: "/batches", icon: "▤", name: "Batches" },
+    Entry { place: Place::Hooks, path: "/hooks", icon: "↪", name: "Hooks" },
+    Entry { place: Place::Events, path: "/events", icon: "▸", name: "Events" },
+    Entry { place: Place::Settings, path: "/settings", icon: "⚒", name: "Settings" },
+    Entry { place: Place::Enqueue, path: "/enqueue", icon: "+", name: "Enqueue" },
+];
+
+pub(super) fn answer(call: &Call<'_>, visit: &Visit<'_>, view: &View) -> Answer {
+    let token = call.parts.caller.session.and_then(|key| call.server.sessions.token(&key));
+    let cookies = call.parts.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let theme = cookies
+        .flat_map(|value| value.split(';'))
+        .find_map(|pair| pair.trim().strip_prefix(THEME))
+        .filter(|theme| ["light", "dark"].contains(theme));
+    let head = head(call.server, &view.title, theme, token.as_deref(), &["page.js", "live.js", "act.js"]);
+    let options = &call.server.options;
+    let place = options.location.place().display().to_string();
+    let body = html! {
+        body data-base=(options.base_path) {
+            a .skip href="#main" { "Skip to the content" }
+            (rail(visit, view.place).markup())
+            div #top {
+                span .where title="the store of this queue" { (printable(&place)) }
+                span #age role="status" data-now=(visit.now) { "as of " (visit.clock().time(visit.now)) " UTC" }
+                button #zone type="button" title="Show times in another zone" { "UTC" }
+                button #theme type="button" title="Light or dark" aria-label="Light or dark" { "◐" }
+                button #help type="button" title="Keys (?)" aria-label="Keys" { "?" }
+            }
+            (problems(visit).markup())
+            (notice(None).markup())
+            main #main tabindex="-1" { @for section in &view.sections { (section.markup()) } }
+            dialog #dialog aria-labelledby="dialog-title" {}
+            div #toast role="status" {}
+        }
+    };
+    page(StatusCode::OK, &head, theme, &body)
+}
+
+/// The sections around every page that change.
+pub(super) fn live_sections(visit: &Visit<'_>, place: Place) -> [Section; 3] {
+    [rail(visit, place), problems(visit), notice(None)]
+}
+
+/// A page without data: the login, or a problem.
+pub(super) fn bare(server: &Server, title: &str, script: Option<&str>, content: &Markup) -> Answer {
+    let head = head(server, title, None, None, script.as_slice());
+    let body = html! {
+        body .bare data-base=(server.options.base_path) {
+            main #main { h1 { "queuectl" } (content) }
+        }
+    };
+    page(StatusCode::OK, &head, None, &body)
+}
+
+fn page(status: StatusCode, head: &Markup, theme: Option<&str>, body: &Markup) -> Answer {
+    let page = html! { (DOCTYPE) html lang="en" data-theme=[theme] { (head) (body) } };
+    Answer::text(status, HTML, page.into_string())
+}
+
+fn head(server: &Server, title: &str, theme: Option<&str>, token: Option<&str>, scripts: &[&str]) -> Markup {
+    html! {
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            meta name="color-scheme" content=(theme.unwrap_or("light dark"));
+            @if let Some(token) = token { meta name="session-token" content=(token); }
+            title { (printable(title)) " · queuectl" }
+            link rel="icon" href=(assets::url(server, "icon.svg"));
+            link rel="stylesheet" href=(assets::url(server, "queuectl.css"));
+            @for script in scripts { script type="module" src=(assets::url(server, script)) {} }
+        }
+    }
+}
+
+fn rail(visit: &Visit<'_>, place: Place) -> Section {
+    let status = visit.status().ok();
+    let dead = status.and_then(|status| status.jobs.get(&StateName::Dead)).copied().unwrap_or(0);
+    let workers = status.map_or(0, |status| status.workers.len() as u64);
+    let count = |place: Place| match place {
+        Place::Dead => Some(dead).filter(|count| *count > 0),
+        Place::Workers => Some(workers),
+        Place::Overview
+        | Place::Jobs
+        | Place::Queues
+        | Place::Schedules
+        | Place::Batches
+        | Place::Hooks
+        | Place::Events
+        | Place::Settings
+        | Place::Enqueue => None,
+    };
+    let content = html! {
+        nav aria-label="Pages" {
+            a .brand href=(visit.url("/")) { "queuectl" }
+            @for entry in RAIL {
+                a href=(visit.url(entry.path)) aria-current=[(entry.place == place).then_some("page")] {
+                    span .icon aria-hidden="true" { (entry.icon) }
+                    span .name { (entry.name) }
+                    @if let Some(count) = count(entry.place) { span .count { (grouped(count)) } }
+                }
+            }
+        }
+    };
+    Section { id: "rail", label: "Rail", content }
+}
+
+fn problems(visit: &Visit<'_>) -> Section {
+    let content = match visit.status() {
+        Ok(status) if status.problems.is_empty() => html! {},
+        Ok(status) => html! {
+            ul .problems { @for problem in &status.problems { li { (queue_problem(problem)) } } }
+        },
+        Err(problem) => trouble(&problem),
+    };
+    Section { id: "problems", label: "Problems", content }
+}
+
+fn queue_problem(problem: &QueueProblem) -> Markup {
+    let (what, how) = match problem.message.split_once("; ") {
+        Some((what, how)) => (what, Some(how)),
+        None => (problem.message.as_str(), None),
+    };
+    html! {
+        span .mark aria-hidden="true" { "!" } " "
+        span .what { (printable(what)) }
+        @if let Some(how) = how { " " span .how { (crate::parts::cli::with_code(how)) } }
+    }
+}
+
+/// What a visitor of a page should know that cannot be shown any more.
+pub(super) fn notice(problem: Option<&Problem>) -> Section {
+    let content = problem.map_or_else(|| html! {}, trouble);
+    Section { id: "notice", label: "Notice", content }
+}
+
+fn trouble(problem: &Problem) -> Markup {
+    html! {
+        p .problem role="alert" {
+            (printable(problem.detail()))
+            @if let Some(hint) = problem.hint() { ". " (printable(hint)) }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A visit to a page, by a browser that loads it or by the hub that keeps it current.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use crate::doors::scope::Scope;
+use crate::problem::Problem;
+use crate::request::call::Call;
+use crate::request::query::{Query, encode};
+use crate::server::Server;
+use domain::values::clock::{Clock, TimeFormat};
+use domain::values::name::JobId;
+use domain::values::timestamp::Timestamp;
+use jiff::tz::TimeZone;
+use ops::OpError;
+use ops::jobs::handle::{Handle, Resolution, resolve};
+use ops::status::{Status, status};
+use store::Store;
+
+pub(crate) struct Visit<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) store: &'a dyn Store,
+    pub(crate) params: &'a [(String, String)],
+    pub(crate) query: &'a Query,
+    /// What the visitor may do.
+    pub(crate) scope: Scope,
+    pub(crate) now: Timestamp,
+    status: OnceCell<Arc<Status>>,
+}
+
+impl<'a> Visit<'a> {
+    pub(crate) fn new(
+        server: &'a Server,
+        store: &'a dyn Store,
+        params: &'a [(String, String)],
+        query: &'a Query,
+        scope: Scope,
+    ) -> Result<Self, Problem> {
+        let now = store.now()?;
+        Ok(Self { server, store, params, query, scope, now, status: OnceCell::new() })
+    }
+
+    pub(crate) fn of_call(call: &'a Call<'_>) -> Result<Self, Problem> {
+        let scope = call.parts.caller.scope.unwrap_or(Scope::Read);
+        Self::new(call.server, call.store()?, &call.parts.params, &call.parts.query, scope)
+    }
+
+    /// Read once for the frame and the page.
+    pub(crate) fn status(&self) -> Result<&Status, Problem> {
+        if let Some(known) = self.status.get() {
+            return Ok(known);
+        }
+        let format = TimeFormat::Short(TimeZone::UTC);
+        let found = status(self.store, &self.server.options.location.home, &format)?;
+        Ok(self.status.get_or_init(|| Arc::new(found)))
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        Clock::new(self.now, TimeFormat::Short(TimeZone::UTC))
+    }
+
+    pub(crate) fn param(&self, name: &str) -> &str {
+        let found = self.params.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    }
+
+    pub(crate) fn may_operate(&self) -> bool {
+        self.scope >= Scope::Operate
+    }
+
+    pub(crate) fn may_administer(&self) -> bool {
+        self.scope >= Scope::Admin
+    }
+
+    /// The URL of a page; `path` begins with a slash and is encoded.
+    pub(crate) fn url(&self, path: &str) -> String {
+        self.server.options.base_path.join(path)
+    }
+
+    /// The page of a job.
+    pub(crate) fn job_url(&self, id: &JobId) -> String {
+        self.url(&format!("/jobs/{}", encode(id.as_str())))
+    }
+
+    /// The list of jobs that match; the values are not encoded yet.
+    pub(crate) fn jobs_url(&self, filters: &[(&str, &str)]) -> String {
+        let pairs: Vec<String> =
+            filters.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
+        self.url(&format!("/jobs?{}", pairs.join("&")))
+    }
+
+    /// The job in the path: by its id or number.
+    pub(crate) fn job(&self) -> Result<JobId, Problem> {
+        let typed = self.param("id");
+        let gone = || {
+            Problem::not_found(format!("there is no job `{typed}`; it may have been removed"))
+                .with_hint("the list of jobs has those that are there now")
+        };
+        let bad = |source| OpError::BadName { what: "id", typed: typed.to_owned(), source };
+        let handle: Handle = typed.parse().map_err(bad)?;
+        match resolve(self.store, &handle)? {
+            Resolution::Job(id) => Ok(id),
+            Resolution::Part { .. }
+            | Resolution::Nothing(_)
+            | Resolution::Ambiguous(_)
+            | Resolution::NoNumber(_)
+            | Resolution::NoJobs => Err(gone()),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Parts of pages, each rendered in one place. All text passes through `maud`, which escapes it.
+
+pub(crate) mod button;
+pub(crate) mod chart;
+pub(crate) mod cli;
+pub(crate) mod job_row;
+pub(crate) mod log_lines;
+pub(crate) mod number;
+pub(crate) mod sgr;
+pub(crate) mod state;
+pub(crate) mod time;
+pub(crate) mod timeline;

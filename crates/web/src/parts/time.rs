@@ -1,0 +1,50 @@
+//! Times. The server writes them in UTC; the script shows them in the reader's zone, and keeps ages current.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use domain::values::clock::{Clock, TimeFormat};
+use domain::values::span::rough_span;
+use domain::values::timestamp::Timestamp;
+use jiff::tz::TimeZone;
+
+/// How far a time is from now, with the time itself as its title.
+pub(crate) fn ago(now: Timestamp, at: Timestamp) -> Markup {
+    let clock = Clock::new(now, TimeFormat::Short(TimeZone::UTC));
+    let distance = if at > now { clock.until(at) } else { clock.ago(at) };
+    html! { time datetime=(at) data-show="ago" title=(at) { (distance) } }
+}
+
+/// A time on the clock.
+pub(crate) fn clock(now: Timestamp, at: Timestamp) -> Markup {
+    let clock = Clock::new(now, TimeFormat::Short(TimeZone::UTC));
+    html! { time datetime=(at) data-show="clock" title=(at) { (clock.time(at)) } }
+}
+
+/// A duration to two digits or so: `410ms`, `4.2s`, `3m20s`.
+pub(crate) fn span(span: Duration) -> String {
+    let millis = span.as_millis();
+    if (1_000..10_000).contains(&millis) {
+        return format!("{}.{}s", millis / 1_000, millis % 1_000 / 100);
+    }
+    rough_span(span)
+}
+
+/// A duration, or a dash where there is none.
+pub(crate) fn span_or_dash(known: Option<Duration>) -> String {
+    known.map_or_else(|| "–".to_owned(), span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_short() {
+        for (millis, shown) in [(3, "3ms"), (410, "410ms"), (4_230, "4.2s"), (200_000, "3m20s")] {
+            assert_eq!(span(Duration::from_millis(millis)), shown);
+        }
+        assert_eq!(span_or_dash(None), "–");
+    }
+}

@@ -1,0 +1,79 @@
+//! The server over a queue in PostgreSQL: every route that reads, once, and a few changes.
+
+use serde_json::json;
+
+use super::client::Server;
+use crate::cli::harness::Home;
+use crate::store::fixture::schema::Schema;
+
+/// Everything that a route can be about occurs once.
+fn server(schema: &Schema) -> Server {
+    let (home, address) = (Home::new(), schema.address.to_string());
+    for words in [
+        &["enqueue", "-q", "--id", "ok", "--tag", "x", "--batch", "b", "--command", "echo hi"][..],
+        &["enqueue", "-q", "--id", "bad", "--max-retries", "0", "--command", "echo oops >&2; exit 3"],
+        &["worker", "run", "-q", "--until-empty"],
+        &["enqueue", "-q", "--id", "later", "--delay", "1h", "--depends-on", "ok", "--", "true"],
+        &["queue", "pause", "mail", "--reason", "down"],
+        &["schedule", "add", "nightly", "--cron", "0 3 * * *", "--tz", "UTC", "--", "true"],
+        &["hook", "add", "notify", "--on", "dead", "--", "true"],
+    ] {
+        home.call(["--store", &address].iter().chain(words)).run().ok();
+    }
+    Server::start(home, &["--store", &address])
+}
+
+#[test]
+fn every_route_that_reads_answers() {
+    let schema = Schema::new();
+    let server = server(&schema);
+    for path in [
+        "/status",
+        "/history?range=15m",
+        "/upcoming",
+        "/jobs?limit=3",
+        "/jobs?state=dead&exit_code=3",
+        "/count?tag=x",
+        "/failures",
+        "/jobs/ok",
+        "/jobs/later/explain",
+        "/jobs/later/graph",
+        "/jobs/bad/attempts/1/log",
+        "/jobs/bad/attempts/latest/find?text=oops",
+        "/causes",
+        "/actions",
+        "/queues",
+        "/queues/mail",
+        "/workers",
+        "/schedules",
+        "/schedules/nightly",
+        "/calendar",
+        "/batches",
+        "/batches/b",
+        "/hooks",
+        "/hooks/notify",
+        "/hooks/notify/deliveries",
+        "/events",
+        "/config",
+        "/config/lease",
+        "/suggest?field=queue&prefix=m",
+        "/doctor",
+    ] {
+        server.call("GET", &format!("/api/v1{path}")).send().expects(200);
+    }
+    assert_eq!(server.get("/api/v1/status")["jobs"]["dead"], 1);
+    assert_eq!(server.get("/api/v1/jobs?exit_code=3")[0]["id"], "bad");
+    server.call("GET", "/readyz").send().expects(200);
+    let metrics = server.call("GET", "/metrics").send().expects(200).body;
+    assert!(metrics.contains("queuectl_jobs{queue=\"default\",state=\"dead\"} 1"), "{metrics}");
+}
+
+#[test]
+fn jobs_are_enqueued_and_changed() {
+    let schema = Schema::new();
+    let server = server(&schema);
+    server.post("/api/v1/jobs", &json!({ "id": "new", "command": "true", "delay": "1h" })).expects(201);
+    server.call("POST", "/api/v1/jobs/new/cancel").send().expects(200);
+    assert_eq!(server.get("/api/v1/jobs/new")["state"], "cancelled");
+    server.post("/api/v1/jobs", &json!({ "id": "new", "command": "true" })).expects(409);
+}
