@@ -2,6 +2,7 @@
 
 mod api;
 mod attacks;
+mod browser;
 mod client;
 mod document;
 mod doors;
