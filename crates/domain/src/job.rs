@@ -4,7 +4,6 @@ pub mod backoff;
 pub mod cause;
 pub mod edit;
 pub mod environment;
-pub mod error_line;
 pub mod graph;
 pub mod handle;
 pub mod json;

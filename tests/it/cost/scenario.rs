@@ -13,6 +13,7 @@ use domain::job::spec::JobSpec;
 use domain::schedule::{OnOverlap, Policy};
 use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
+use domain::values::timestamp::Timestamp;
 use store::{
     AfterEdit, Cursor, Delivery, DeliveryReport, DeliveryResult, Duty, EnvironmentGc, EventPage, EventRange,
     JobFilter, JobVerb, LeaseRef, MoveError, NewSchedule, Order, OutputPart, Page, PageStart, Pause, Phase,
@@ -136,6 +137,8 @@ fn read_all(fixture: &Fixture) {
     for phase in Phase::ALL {
         list(fixture, &JobFilter::in_phase(phase), None);
     }
+    // Every job matches, so the first rows fill the page.
+    list(fixture, &JobFilter { changed_after: Some(Timestamp::EPOCH), ..JobFilter::default() }, None);
     search(fixture);
 }
 

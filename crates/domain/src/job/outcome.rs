@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-pub use super::error_line::{error_line, exceeded_limit_line};
+mod error_line;
+
+pub use self::error_line::{MAX_ERROR_BYTES, error_line, exceeded_limit_line, reports_exceeded_limit};
 use crate::values::signal::Signal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

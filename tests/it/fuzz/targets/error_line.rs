@@ -1,7 +1,7 @@
 //! The error line: short, without control characters, and starting with the outcome of the attempt.
 
-use domain::job::error_line::{MAX_ERROR_BYTES, error_line};
 use domain::job::outcome::Outcome;
+use domain::job::outcome::{MAX_ERROR_BYTES, error_line};
 use domain::text::hostile::is_hostile;
 use domain::values::signal::Signal;
 

@@ -1,7 +1,7 @@
 //! The one-line error of an attempt: how it ended, and the last line that it wrote to stderr.
 
-use super::limits::ExceededLimit;
-use super::outcome::Outcome;
+use super::Outcome;
+use crate::job::limits::ExceededLimit;
 use crate::text::hostile::is_hostile;
 
 /// The maximum length of an error line.
