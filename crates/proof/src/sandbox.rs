@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
@@ -48,6 +48,10 @@ use sys::process::ProcessHandle;
 pub const SANDBOX_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How long to wait until killed processes have disappeared.
 const KILL_WAIT_LIMIT: Duration = Duration::from_secs(20);
+/// For how long calls that prepare a trial are repeated.
+const PREPARATION_LIMIT: Duration = Duration::from_secs(60);
+/// The exit code of a call that changed nothing, because the store did not answer.
+const STORE_UNAVAILABLE: i32 = 5;
 
 /// The program under test and its environment.
 #[derive(Clone, Debug)]
@@ -210,14 +214,20 @@ impl Sandbox {
         called.is_ok_and(|output| output.status.success())
     }
 
-    /// Calls the program to prepare the trial; fails if the call fails.
+    /// Calls the program to prepare the trial; fails if the call fails. On a machine that is busy with something else the
+    /// store can be late with its answer, which says nothing about the faults that are to come: the call is repeated.
     pub fn run_or_fail(&self, args: &[&str]) -> Result<String, ProofError> {
-        let output = self.run(args)?;
-        if !output.status.success() {
-            let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            return Err(ProofError::CannotBegin { call: args.join(" "), stderr });
+        let began = Instant::now();
+        loop {
+            let output = self.run(args)?;
+            if output.status.success() {
+                return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+            }
+            if output.status.code() != Some(STORE_UNAVAILABLE) || began.elapsed() > PREPARATION_LIMIT {
+                let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                return Err(ProofError::CannotBegin { call: args.join(" "), stderr });
+            }
         }
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Sends a request and logs the call. With `kill_after`, the call is killed after that time.
