@@ -68,6 +68,11 @@ impl dyn Store + '_ {
         })
     }
 
+    /// How many attempts ended in each of the last hours, queue by queue. A queue in which none ended is left out.
+    pub fn ended_per_hour(&self, hours: usize) -> Result<BTreeMap<QueueName, Vec<u64>>> {
+        self.view(|tx| history::ended_per_hour(tx, hours))
+    }
+
     /// Samples how many jobs the queues have, once a minute; `false` if this minute has its sample.
     pub fn sample_depth(&self) -> Result<bool> {
         // Most callers come too early; they need not wait for other writers.

@@ -1,15 +1,20 @@
 //! What happened over a time, point by point.
 
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crate::Result;
 use crate::rows::keys::QueueKey;
 use crate::rows::tables::minutes;
 use crate::rows::tables::minutes::MinuteRow;
+use crate::rows::tables::queues;
 use crate::rows::tx::Tx;
 use domain::metrics::depth::Depth;
 use domain::metrics::history::Timeline;
-use domain::metrics::resolution::{Resolution, start_of_minute};
+use domain::metrics::resolution::{Resolution, minute_of, start_of_minute};
+use domain::values::name::QueueName;
+
+const MINUTES_PER_HOUR: i64 = 60;
 
 /// In one queue, or in all of them.
 pub(crate) fn history(tx: &Tx<'_>, range: Duration, queue_id: Option<QueueKey>) -> Result<Timeline> {
@@ -33,6 +38,25 @@ pub(crate) fn history(tx: &Tx<'_>, range: Duration, queue_id: Option<QueueKey>) 
         }
     }
     Ok(reader.timeline)
+}
+
+/// How many attempts ended in each of the last hours, queue by queue, up to now. A queue in which none ended is left out.
+pub(crate) fn ended_per_hour(tx: &Tx<'_>, hours: usize) -> Result<BTreeMap<QueueName, Vec<u64>>> {
+    let first = minute_of(tx.now) - i64::try_from(hours).unwrap_or(0) * MINUTES_PER_HOUR + 1;
+    let mut found: HashMap<QueueKey, Vec<u64>> = HashMap::new();
+    for resolution in [Resolution::Hour, Resolution::TenMinutes, Resolution::Minute] {
+        minutes::read(tx, resolution, resolution.start_of(first)..i64::MAX, &mut |row| {
+            let hour = usize::try_from((row.key.minute - first).max(0) / MINUTES_PER_HOUR).unwrap_or(0);
+            let ended = row.content.activity.finished();
+            if ended > 0 {
+                let queue = found.entry(row.key.queue_id).or_insert_with(|| vec![0; hours]);
+                queue.get_mut(hour).into_iter().for_each(|count| *count += ended);
+            }
+            true
+        })?;
+    }
+    let queues = queues::list_with_keys(tx)?;
+    Ok(queues.into_iter().filter_map(|(id, queue)| Some((queue.name, found.remove(&id)?))).collect())
 }
 
 struct Reader {
