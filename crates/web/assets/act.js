@@ -1,10 +1,10 @@
-// Changes: buttons and forms that call the API with the session's token, the choice of rows, and actions on many jobs.
+// Changes: buttons and forms that call the API with the session's token, and the progress of actions on many jobs.
 import { ask, base, el, toast } from "./page.js";
 
 const token = document.querySelector('meta[name="session-token"]')?.content ?? "";
 
 /** Calls the API; throws the sentence of the problem. */
-const call = async (method, path, body) => {
+export const call = async (method, path, body) => {
   const headers = { "Queuectl-Session-Token": token };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }).catch(() => {
@@ -23,7 +23,7 @@ const cliLine = (line) => {
 };
 
 /** Asks before a change; a number has to be typed before what cannot be undone. */
-const confirm = async (question, verb, cli, typed, isFinal) => {
+export const confirm = async (question, verb, cli, typed, isFinal) => {
   const yes = el("button", { value: "yes", className: isFinal ? "danger" : "" }, verb);
   const input = typed ? el("input", { autocomplete: "off", inputMode: "numeric" }) : undefined;
   const content = [];
@@ -42,7 +42,7 @@ const confirm = async (question, verb, cli, typed, isFinal) => {
 };
 
 /** Follows an action until it has ended. */
-const follow = async (action) => {
+export const follow = async (action) => {
   const path = `${base}/api/v1/actions/${encodeURIComponent(action.id)}`;
   const stop = el("button", { type: "button" }, "stop");
   stop.addEventListener("click", () => call("DELETE", path).catch((error) => toast(error.message, true)));
@@ -58,7 +58,7 @@ const follow = async (action) => {
   }
 };
 
-const perform = async (button, body) => {
+export const perform = async (button, body = button.dataset.body ? JSON.parse(button.dataset.body) : undefined) => {
   const { act, path, ask: question, cli, then, type, open } = button.dataset;
   const isFinal = button.classList.contains("danger");
   if (question && !(await confirm(question, button.textContent, cli, type, isFinal))) return;
@@ -75,12 +75,6 @@ const perform = async (button, body) => {
     button.disabled = false;
   }
 };
-
-document.addEventListener("click", (event) => {
-  const button = event.target.closest("button[data-act]");
-  if (!button || button.type === "submit") return;
-  perform(button, button.dataset.body ? JSON.parse(button.dataset.body) : undefined);
-});
 
 /** The fields of a form that differ from what they were. */
 const fields = (form, all) => {
@@ -102,7 +96,7 @@ document.addEventListener("submit", (event) => {
 });
 
 // The command line and the call of the API that a form stands for.
-const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+export const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 for (const form of document.querySelectorAll("form[data-form=all]")) {
   const [cli, curl] = ["cli", "curl"].map((id) => document.getElementById(`as-${id}`));
   const show = () => {
@@ -113,92 +107,4 @@ for (const form of document.querySelectorAll("form[data-form=all]")) {
   };
   form.addEventListener("input", show);
   show();
-}
-
-// Choosing rows
-const table = document.getElementById("jobs");
-const chosen = new Set();
-let isAllMatching = false, lastBox;
-const bar = el("div", { id: "chosen", hidden: true });
-bar.setAttribute("role", "region");
-bar.setAttribute("aria-label", "Chosen jobs");
-
-const boxes = () => [...table.querySelectorAll("tbody input[data-choose]")];
-const matching = () => Number(document.getElementById("count")?.dataset.count ?? 0);
-const filter = () => {
-  const found = Object.fromEntries([...new URLSearchParams(location.search)].filter(([name, value]) => value !== "" && !["order", "after", "limit"].includes(name)));
-  if ("exit_code" in found) found.exit_code = Number(found.exit_code);
-  return found;
-};
-const FLAGS = { state: "--state", queue: "--queue", tag: "--tag", batch: "--batch", older_than: "--older-than", like: "--command-like" };
-const commandOf = (verb) => {
-  if (!isAllMatching) return chosen.size <= 20 ? `queuectl ${verb} ${[...chosen].map(quote).join(" ")}` : "";
-  const pairs = Object.entries(filter());
-  return pairs.every(([name]) => FLAGS[name]) ? `queuectl ${verb} ${pairs.map(([name, value]) => `${FLAGS[name]} ${quote(value)}`).join(" ")}` : "";
-};
-
-const act = async (verb, isFinal) => {
-  const targets = isAllMatching ? { filter: filter() } : { ids: [...chosen] };
-  try {
-    const preview = await call("POST", `${base}/api/v1/actions`, { verb, ...targets, dry_run: true });
-    const states = Object.entries(preview.by_state).map(([state, count]) => `${state} ${count.toLocaleString("en")}`).join(" · ");
-    const count = preview.count.toLocaleString("en");
-    const question = `${verb[0].toUpperCase()}${verb.slice(1)} ${preview.exact ? "" : "at least "}${count} ${preview.count === 1 ? "job" : "jobs"}? ${states}`;
-    const typed = isFinal || preview.count > 100 ? String(preview.count) : undefined;
-    if (!(await confirm(question, verb, commandOf(verb), typed, isFinal))) return;
-    const action = await call("POST", `${base}/api/v1/actions`, { verb, ...targets, ...(isFinal ? { expect: preview.count } : {}) });
-    chosen.clear();
-    isAllMatching = false;
-    showChosen();
-    await follow(action);
-  } catch (error) {
-    toast(error.message, true);
-  }
-};
-
-const button = (label, run, isFinal) => {
-  const made = el("button", { type: "button", className: isFinal ? "danger" : "" }, label);
-  made.addEventListener("click", run);
-  return made;
-};
-
-const showChosen = () => {
-  for (const box of boxes()) {
-    box.checked = isAllMatching || chosen.has(box.dataset.choose);
-    box.closest("tr").classList.toggle("chosen", box.checked);
-  }
-  const count = isAllMatching ? matching() : chosen.size;
-  bar.hidden = count === 0;
-  if (bar.hidden) return;
-  const text = `${count.toLocaleString("en")} of ${matching().toLocaleString("en")} chosen`;
-  const key = `${text}${isAllMatching}`;
-  if (bar.dataset.key === key) return;
-  bar.dataset.key = key;
-  const all = !isAllMatching && count < matching() ? [button(`choose all ${matching().toLocaleString("en")} that match`, () => { isAllMatching = true; showChosen(); })] : [];
-  bar.replaceChildren(el("span", { role: "status" }, text), ...all,
-    button("retry", () => act("retry", false)), button("cancel", () => act("cancel", false)), button("remove", () => act("remove", true), true),
-    button("choose none", () => { chosen.clear(); isAllMatching = false; showChosen(); }));
-};
-
-if (table?.querySelector("input[data-choose]")) {
-  document.getElementById("main").append(bar);
-  table.addEventListener("click", (event) => {
-    const box = event.target.closest("input[data-choose]");
-    if (!box) return;
-    isAllMatching = false;
-    let changed = [box];
-    const all = boxes();
-    if (box.dataset.choose === "all" && box.closest("thead")) changed = all;
-    else if (event.shiftKey && lastBox) {
-      const [from, to] = [all.indexOf(lastBox), all.indexOf(box)].sort((a, b) => a - b);
-      if (from >= 0) changed = all.slice(from, to + 1);
-    }
-    lastBox = box;
-    for (const one of changed) {
-      if (box.checked) chosen.add(one.dataset.choose);
-      else chosen.delete(one.dataset.choose);
-    }
-    showChosen();
-  });
-  document.addEventListener("swapped", showChosen);
 }

@@ -1,13 +1,31 @@
-// Keeps a page current: the stream sends sections that changed, and they replace those in the page without touching
-// what the reader does there. A hidden tab has no stream, so that any number of tabs can be open.
-import { base, showTimes, span } from "./page.js";
+// Keeps the page current. One tab of the browser has the stream for all, because HTTP/1.1 allows six connections: it holds
+// a lock, and passes on what the other tabs want to know. A fragment replaces a part of the page without touching what
+// the reader does there.
+import { base, setText, showTimes, span } from "./page.js";
 
 const policy = globalThis.trustedTypes?.createPolicy("fragments", { createHTML: (html) => html }) ?? { createHTML: (html) => html };
-const age = document.getElementById("age");
-let stream, lastAt = Date.now(), why = "", hiddenTimer, retryTimer, retryMs = 500, wasLoggedOut = false;
+const own = location.pathname + location.search;
+const ownPage = own.startsWith(base) ? own.slice(base.length) : own;
+const tab = crypto.randomUUID?.() ?? String(Math.random());
+const age = document.getElementById("age"), said = document.getElementById("age-said");
+/** A tab that no sign of life reaches for so long shows stale numbers. */
+const STALE_MS = 6000;
+const HIDDEN_MS = 30000;
+const POLL_MS = 5000;
+let lastAt = Date.now(), why = "", wasLoggedOut = false;
+
+/** Our server's HTML as elements. */
+export const fragment = (html) => {
+  const template = document.createElement("template");
+  template.innerHTML = policy.createHTML(html);
+  showTimes(template.content);
+  return template.content;
+};
 
 /** Makes `old` like `fresh`, and keeps every element that is in both, with its focus and its scroll position. */
 const morph = (old, fresh) => {
+  // A part that a script of ours keeps.
+  if ("own" in old.dataset) return;
   for (const { name, value } of [...fresh.attributes]) {
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
@@ -39,95 +57,168 @@ const morph = (old, fresh) => {
     gone.remove();
   }
 };
-
-const swap = (id, html) => {
-  const old = document.getElementById(id);
-  const template = document.createElement("template");
-  template.innerHTML = policy.createHTML(html);
-  const fresh = template.content.firstElementChild;
-  if (!fresh) return;
-  showTimes(template.content);
-  if (!old) {
-    document.getElementById("main")?.append(fresh);
-    return;
-  }
-  const log = old.querySelector(".log");
-  const isAtEnd = log && log.scrollHeight - log.scrollTop - log.clientHeight < 24;
-  const hasTimes = log?.classList.contains("times");
-  morph(old, fresh);
-  const after = old.querySelector(".log");
-  if (after && hasTimes) after.classList.add("times");
-  if (after && (isAtEnd || !log) && !location.search.includes("line=")) after.scrollTop = after.scrollHeight;
+const swap = (fresh) => {
+  const old = document.getElementById(fresh.id);
+  if (old) morph(old, fresh);
+  else document.getElementById("main")?.append(fresh);
+};
+const swapAll = (fragments) => {
+  for (const fresh of fragments) if (fresh) swap(fresh);
+  document.dispatchEvent(new Event("swapped"));
 };
 
 const showAge = () => {
-  if (!age) return;
-  const isLive = stream?.readyState === EventSource.OPEN && why === "";
-  const seconds = Math.round((Date.now() - lastAt) / 1000);
-  age.className = isLive ? "live" : document.hidden ? "" : "stale";
-  age.textContent = isLive ? "live" : `stale · ${span(Math.max(seconds, 1))} old${why ? ` · ${why}` : ""}`;
-  document.body.classList.toggle("stale", !isLive && seconds > 2);
+  if (!age || (document.hidden && !why)) return;
+  const ms = Math.max(0, Date.now() - lastAt);
+  const isLive = !why && ms < STALE_MS;
+  age.className = isLive ? "live" : "stale";
+  setText(age, isLive ? `live · ${(ms / 1000).toFixed(1)} s old` : `stale · ${span(Math.max(ms / 1000, 1))} old${why ? ` · ${why}` : ""}`);
+  // Only a change of this is read out.
+  setText(said, isLive ? "live" : `stale ${why}`);
+  document.body.classList.toggle("stale", !isLive);
+};
+const fresh = () => {
+  [lastAt, why] = [Date.now(), ""];
+  showAge();
+};
+const stale = (reason) => {
+  why = reason;
+  showAge();
 };
 
-const isLoggedOut = async () => {
+// Without the stream: the sections of this page, every few seconds.
+let tag = "", pollTimer;
+const poll = async () => {
+  clearTimeout(pollTimer);
+  if (document.hidden) return;
   try {
-    return (await fetch(`${base}/api/v1/queues`)).status === 401;
+    const response = await fetch(`${base}/live/now?page=${encodeURIComponent(own)}`, tag ? { headers: { "If-None-Match": tag } } : {});
+    if (response.status === 401) {
+      wasLoggedOut = true;
+      return stale("the session has ended: queuectl dashboard link");
+    }
+    // Another session has another token, which only a new page has.
+    if (wasLoggedOut) return location.reload();
+    if (response.ok) {
+      tag = response.headers.get("ETag") ?? "";
+      swapAll([...fragment(await response.text()).children]);
+    } else if (response.status !== 304) {
+      return stale((await response.text()).length ? `the server answers ${response.status}` : "");
+    }
+    fresh();
+    pollTimer = setTimeout(poll, POLL_MS);
   } catch {
-    return false;
+    stale("the server cannot be reached");
   }
 };
 
+// The stream, in the tab that leads.
+const channel = globalThis.BroadcastChannel ? new BroadcastChannel(`queuectl${base}`) : undefined;
+const tell = (message) => channel?.postMessage({ ...message, tab });
+const wants = new Map();
+let stream, isLeader = false, isAsleep = false, release, retryTimer, retryMs = 250;
+const isOpen = () => stream?.readyState === EventSource.OPEN;
+
+const apply = ({ page, sections }) => {
+  if (page !== ownPage) return;
+  swapAll(Object.values(sections).map((html) => fragment(html).firstElementChild));
+};
 const connect = () => {
   clearTimeout(retryTimer);
   stream?.close();
-  stream = new EventSource(`${base}/live?page=${encodeURIComponent(location.pathname + location.search)}`);
+  if (!isLeader) return;
+  const pages = [...new Set([own, ...[...wants.values()].map((want) => want.page)])];
+  stream = new EventSource(`${base}/live?page=${encodeURIComponent(pages.join(" "))}`);
+  const alive = () => { fresh(); tell({ alive: true }); };
   stream.addEventListener("open", () => {
-    // Another session has another token, which only a new page has.
     if (wasLoggedOut) location.reload();
-    retryMs = 500;
-    why = "";
-    showAge();
+    retryMs = 250;
+    clearTimeout(pollTimer);
+    alive();
   });
+  stream.addEventListener("beat", alive);
   stream.addEventListener("sections", (event) => {
-    lastAt = Date.now();
-    why = "";
-    for (const [id, html] of Object.entries(JSON.parse(event.data))) swap(id, html);
-    document.dispatchEvent(new Event("swapped"));
-    showAge();
+    const data = JSON.parse(event.data);
+    apply(data);
+    tell({ data });
+    alive();
   });
   stream.addEventListener("stale", (event) => {
-    why = JSON.parse(event.data).why;
-    showAge();
+    const reason = JSON.parse(event.data).why;
+    stale(reason);
+    tell({ down: reason });
   });
-  stream.addEventListener("error", async () => {
+  const lost = () => {
     stream.close();
-    showAge();
-    retryMs = Math.min(retryMs * 2, 5000);
+    stale("the server cannot be reached");
+    tell({ down: why });
+    retryMs = Math.min(retryMs * 2, POLL_MS);
     clearTimeout(retryTimer);
-    retryTimer = setTimeout(() => document.hidden || connect(), retryMs);
-    if (await isLoggedOut()) {
-      wasLoggedOut = true;
-      why = "the session has ended: queuectl dashboard link";
-      showAge();
-    }
-  });
+    retryTimer = setTimeout(connect, retryMs);
+    poll();
+  };
+  stream.addEventListener("error", lost);
+  stream.addEventListener("bye", lost);
+};
+let changeTimer;
+const changed = () => {
+  clearTimeout(changeTimer);
+  changeTimer = setTimeout(connect, 30);
+};
+const want = () => tell({ want: ownPage === own ? own : base + ownPage });
+channel?.addEventListener("message", ({ data: message }) => {
+  if (message.alive) fresh();
+  if (message.data) apply(message.data);
+  if (message.down) stale(message.down);
+  if (message.who && !isAsleep) want();
+  if (!isLeader) return;
+  if (message.gone) wants.delete(message.tab);
+  if (message.want) {
+    const isNew = !wants.has(message.tab);
+    wants.set(message.tab, { page: message.want, at: Date.now() });
+    // A new tab gets the whole state, as everybody does on a new connection.
+    if (isNew) changed();
+  }
+});
+const lead = () => new Promise((resolve) => {
+  isLeader = true;
+  release = resolve;
+  tell({ who: true });
+  changed();
+});
+const join = () => {
+  isAsleep = false;
+  if (!navigator.locks || !channel) return lead();
+  want();
+  navigator.locks.request(`queuectl${base}`, () => (isAsleep ? undefined : lead())).catch(() => lead());
+};
+const leave = () => {
+  isAsleep = true;
+  isLeader = false;
+  wants.clear();
+  clearTimeout(retryTimer);
+  stream?.close();
+  tell({ gone: true });
+  release?.();
 };
 
+let hiddenTimer;
 document.addEventListener("visibilitychange", () => {
   clearTimeout(hiddenTimer);
-  if (!document.hidden) {
-    if (stream?.readyState !== EventSource.OPEN) connect();
-    return;
-  }
-  hiddenTimer = setTimeout(() => {
-    lastAt = Date.now();
-    stream?.close();
-  }, 5000);
+  if (document.hidden) hiddenTimer = setTimeout(leave, HIDDEN_MS);
+  else if (isAsleep) join();
+  else showAge();
 });
-addEventListener("pagehide", () => stream?.close());
-addEventListener("pageshow", (event) => event.persisted && connect());
+addEventListener("pagehide", leave);
+addEventListener("pageshow", (event) => event.persisted && join());
 setInterval(() => {
-  if (stream?.readyState === EventSource.OPEN && why === "") lastAt = Date.now();
-  if (!document.hidden) showAge();
+  for (const [other, { at }] of wants) if (Date.now() - at > 4 * POLL_MS) wants.delete(other);
+  showAge();
 }, 1000);
-if (!document.hidden) connect();
+setInterval(() => {
+  if (document.hidden || isAsleep) return;
+  if (!isLeader) want();
+  // The tab that leads may be stopped, or have lost its stream.
+  if (!(isLeader && isOpen()) && Date.now() - lastAt > STALE_MS) poll();
+}, POLL_MS);
+join();

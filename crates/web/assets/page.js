@@ -1,4 +1,4 @@
-// What every page has: times in the reader's zone, the theme, copying, the palette and the keys.
+// What every page has: times in the reader's zone, the theme, copying and the keys.
 
 export const base = document.body.dataset.base ?? "";
 const dialog = document.getElementById("dialog");
@@ -35,15 +35,19 @@ export const ask = (title, ...content) => {
   });
 };
 
+/** The buttons of a dialog. The first one answers the Enter key, so in a question it is the harmless one. */
+export const buttons = (yes) => el("div", { className: "buttons" }, el("button", { value: "yes", className: "primary" }, yes), el("button", { value: "no" }, "Cancel"));
+
 // Times
-let zone = localStorage.getItem("queuectl-zone") === "UTC" ? "UTC" : undefined;
+const ZONES = ["local", "UTC"];
+let zone = new URLSearchParams(location.search).get("tz") ?? localStorage.getItem("queuectl-zone") ?? "local";
 const clocks = () => {
-  const make = (options) => new Intl.DateTimeFormat("en-GB", { timeZone: zone, hourCycle: "h23", ...options });
+  const timeZone = zone === "local" ? undefined : zone;
+  const make = (options) => new Intl.DateTimeFormat("en-GB", { timeZone, hourCycle: "h23", ...options });
   const time = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
   const date = { year: "numeric", month: "2-digit", day: "2-digit" };
-  return { time: make(time), day: make(date), both: make({ ...date, hour: "2-digit", minute: "2-digit" }), full: make({ ...date, ...time, timeZoneName: "short" }) };
+  return { clock: make(time), line: make({ ...time, fractionalSecondDigits: 3 }), day: make(date), both: make({ ...date, hour: "2-digit", minute: "2-digit" }), full: make({ ...date, ...time, timeZoneName: "short" }) };
 };
-let clock = clocks();
 /** The clock of the store, which may differ from that of the browser. */
 const ageElement = document.getElementById("age");
 const skew = ageElement?.dataset.now ? Date.parse(ageElement.dataset.now) - Date.now() : 0;
@@ -56,37 +60,55 @@ export const span = (seconds) => {
   const rest = next ? Math.floor((seconds % length) / next[0]) : 0;
   return `${whole}${unit}${rest > 0 ? `${rest}${next[1]}` : ""}`;
 };
-const setText = (element, text) => {
-  if (element.textContent !== text) element.textContent = text;
+export const setText = (element, text) => {
+  if (element && element.textContent !== text) element.textContent = text;
 };
-export const showTimes = (root = document) => {
+let clock;
+export const showTimes = (root = document, which = "time[datetime]") => {
   const now = Date.now() + skew;
-  for (const element of root.querySelectorAll("time[datetime]")) {
-    const at = Date.parse(element.dateTime);
+  for (const element of root.querySelectorAll(which)) {
+    const at = Date.parse(element.dateTime), { show } = element.dataset;
     const distance = Math.round((now - at) / 1000);
-    if (element.dataset.show === "ago") {
-      setText(element, Math.abs(distance) < 1 ? "just now" : distance > 0 ? `${span(distance)} ago` : `in ${span(-distance)}`);
-    } else {
-      const isToday = clock.day.format(at) === clock.day.format(now);
-      setText(element, (isToday ? clock.time : clock.both).format(at));
-    }
+    if (show === "ago") setText(element, Math.abs(distance) < 1 ? "just now" : distance > 0 ? `${span(distance)} ago` : `in ${span(-distance)}`);
+    else if (show === "line") setText(element, clock.line.format(at));
+    else setText(element, (clock.day.format(at) === clock.day.format(now) ? clock.clock : clock.both).format(at));
     const title = clock.full.format(at);
-    if (element.title !== title) element.title = title;
+    if (show !== "line" && element.title !== title) element.title = title;
   }
 };
-const zoneButton = document.getElementById("zone");
-const showZone = () => {
-  clock = clocks();
-  if (zoneButton) zoneButton.textContent = zone ?? "local time";
+const zoneChoice = document.getElementById("zone");
+const setZone = (wanted) => {
+  try {
+    zone = wanted;
+    clock = clocks();
+  } catch {
+    zone = "local";
+    clock = clocks();
+    toast(`There is no time zone “${wanted}”.`, true);
+  }
+  if (zoneChoice) {
+    const names = [...new Set([...ZONES, zone])];
+    zoneChoice.replaceChildren(...names.map((name) => el("option", { value: name }, name === "local" ? `local (${new Intl.DateTimeFormat().resolvedOptions().timeZone})` : name)), el("option", { value: "" }, "other zone …"));
+    zoneChoice.value = zone;
+  }
   showTimes();
 };
-zoneButton?.addEventListener("click", () => {
-  zone = zone ? undefined : "UTC";
-  localStorage.setItem("queuectl-zone", zone ?? "local");
-  showZone();
+const askZone = async () => {
+  const input = el("input", { autocomplete: "off" });
+  input.setAttribute("list", "zones");
+  input.setAttribute("aria-label", "Time zone");
+  const list = el("datalist", { id: "zones" }, ...Intl.supportedValuesOf("timeZone").map((name) => el("option", { value: name })));
+  const closed = ask("Show times in the zone", input, list, buttons("Show"));
+  input.focus();
+  return (await closed) === "yes" && input.value ? input.value : zone;
+};
+zoneChoice?.addEventListener("change", async () => {
+  const wanted = zoneChoice.value || (await askZone());
+  localStorage.setItem("queuectl-zone", wanted);
+  setZone(wanted);
 });
-showZone();
-setInterval(() => document.hidden || showTimes(), 1000);
+setZone(zone);
+setInterval(() => document.hidden || showTimes(document, 'time[data-show="ago"]'), 1000);
 
 // Theme: in a cookie, so that the server writes it into the page and nothing flashes.
 document.getElementById("theme")?.addEventListener("click", () => {
@@ -108,59 +130,28 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-// Output: begin at its end, unless a line is named.
-const log = document.querySelector(".log");
-if (log && !location.hash.startsWith("#L")) log.scrollTop = log.scrollHeight;
+// A form that a choice alone completes.
+document.addEventListener("change", (event) => event.target.closest("[data-submit]")?.form.requestSubmit());
 
-// Palette
-const pages = () => [...document.querySelectorAll("#rail nav a:not(.brand)")].map((link) => ({ name: link.querySelector(".name").textContent, href: link.href }));
-const openPalette = () => {
-  const input = el("input", { type: "search", placeholder: "a page, the number or id of a job, a part of a command", autocomplete: "off" });
-  input.setAttribute("aria-label", "Go to");
-  const list = el("ul");
-  let chosen = 0;
-  const entries = () => {
-    const typed = input.value.trim();
-    const found = pages().filter((page) => page.name.toLowerCase().includes(typed.toLowerCase()));
-    if (typed) {
-      found.push({ name: `Job ${typed}`, href: `${base}/jobs/${encodeURIComponent(typed)}` });
-      found.push({ name: `Jobs whose command has “${typed}”`, href: `${base}/jobs?like=${encodeURIComponent(`*${typed}*`)}` });
-      found.push({ name: `Jobs in queue ${typed}`, href: `${base}/jobs?queue=${encodeURIComponent(typed)}` });
-    }
-    return found;
-  };
-  const show = () => {
-    const found = entries();
-    chosen = Math.min(Math.max(chosen, 0), found.length - 1);
-    list.replaceChildren(...found.map((entry, at) => {
-      const link = el("a", { href: entry.href }, entry.name);
-      link.setAttribute("aria-selected", String(at === chosen));
-      return el("li", {}, link);
-    }));
-  };
-  input.addEventListener("input", () => { chosen = 0; show(); });
-  input.addEventListener("keydown", (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) { chosen += step; show(); event.preventDefault(); }
-    if (event.key === "Enter") { event.preventDefault(); list.querySelector('[aria-selected="true"]')?.click(); }
-  });
-  show();
-  ask("Go to", input, list);
-  input.focus();
-};
+// An empty field is no part of the URL.
+document.addEventListener("formdata", ({ target, formData }) => {
+  if (target.method === "get") for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
+});
+
+// Changes are made by a script that most visits do not need.
+let acting;
+export const loadAct = () => (acting ??= import("./act.js"));
+if (document.querySelector("form[data-form]")) loadAct();
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button[data-act]");
+  if (button && button.type !== "submit") (await loadAct()).perform(button);
+});
 
 // Keys
-const KEYS = [
-  ["Ctrl-K", "go to a page or a job"], ["/", "filter, or find in the output"], ["j k", "next and previous row"], ["Enter", "open the row"],
-  ["x", "choose the row"], ["g o", "Overview"], ["g j", "Jobs"], ["g d", "Dead"], ["g q", "Queues"], ["g w", "Workers"], ["g e", "Events"],
-  ["t", "times in the output"], ["Esc", "close"],
-];
-const openHelp = () => {
-  const list = el("dl", {}, ...KEYS.flatMap(([key, about]) => [el("dt", {}, el("kbd", {}, key)), el("dd", {}, about)]));
-  ask("Keys", list, el("div", { className: "buttons" }, el("button", { value: "close" }, "Close")));
-};
-document.getElementById("help")?.addEventListener("click", openHelp);
-const PLACES = { o: "/", j: "/jobs", d: "/dead", q: "/queues", w: "/workers", s: "/schedules", b: "/batches", h: "/hooks", e: "/events", n: "/enqueue" };
+const open = (name) => async () => (await import("./palette.js"))[name]();
+document.getElementById("help")?.addEventListener("click", open("openHelp"));
+document.getElementById("palette")?.addEventListener("click", open("openPalette"));
+const PLACES = { o: "/", j: "/jobs", d: "/dead", q: "/queues", w: "/workers", s: "/schedules", b: "/batches", h: "/hooks", e: "/events", c: "/settings", n: "/enqueue" };
 const rows = () => [...document.querySelectorAll("main .rows tbody tr, main .list li")].filter((row) => row.querySelector("a"));
 const move = (step) => {
   const all = rows();
@@ -169,28 +160,29 @@ const move = (step) => {
   (row?.querySelector("a.id") ?? row?.querySelector("a"))?.focus();
 };
 let awaitsPlace = false;
+/** What the keys of every page do; the script of a page adds its own. */
+export const keys = {
+  "?": open("openHelp"), g: () => { awaitsPlace = true; }, j: () => move(1), k: () => move(-1),
+  "/": () => {
+    const filter = document.querySelector(".more-filters");
+    if (filter) filter.open = true;
+    (document.querySelector(".find input[type=search]") ?? filter?.querySelector("input"))?.focus();
+  },
+};
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
     event.preventDefault();
-    if (!dialog.open) openPalette();
+    if (!dialog.open) open("openPalette")();
     return;
   }
+  if (event.key === "Escape" && event.target.matches("input, textarea, select")) event.target.blur();
   if (event.ctrlKey || event.metaKey || event.altKey || dialog.open || event.target.closest("input:not([type=checkbox]), textarea, select")) return;
   if (awaitsPlace) {
     awaitsPlace = false;
     if (PLACES[event.key]) location.assign(base + PLACES[event.key]);
     return;
   }
-  const row = document.activeElement?.closest("tr");
-  const act = {
-    "?": openHelp, g: () => { awaitsPlace = true; }, j: () => move(1), k: () => move(-1),
-    t: () => document.querySelector(".log")?.classList.toggle("times"),
-    x: () => row?.querySelector("input[data-choose]")?.click(),
-    "/": () => {
-      const filter = document.querySelector(".more-filters");
-      if (filter) filter.open = true;
-      (document.querySelector(".find input[type=search]") ?? filter?.querySelector("input"))?.focus();
-    },
-  }[event.key];
-  if (act) { event.preventDefault(); act(); }
+  const link = /^[a-zA-Z]$/.test(event.key) ? document.querySelector(`main [data-key="${event.key}"]`) : undefined;
+  const act = keys[event.key] ?? (link && (() => link.click()));
+  if (act) { event.preventDefault(); act(event); }
 });

@@ -2,7 +2,6 @@
 //!
 //! Pages only read. What changes something is a button that calls the API, as every other client does.
 
-mod assets;
 mod batches;
 mod dead;
 mod enqueue;
@@ -12,17 +11,17 @@ mod hooks;
 mod job;
 mod jobs;
 pub(crate) mod live;
-mod log;
-mod login;
-mod overview;
+pub(crate) mod overview;
 mod queues;
 mod schedules;
 mod settings;
-pub(crate) mod trouble;
 pub(crate) mod view;
 pub(crate) mod visit;
 mod workers;
 
+pub(crate) use self::frame::trouble;
+
+use self::frame::{assets, login};
 use self::view::View;
 use self::visit::Visit;
 use crate::doors::scope::Scope;
@@ -59,6 +58,9 @@ pub(crate) const ROUTES: &[Route] = &[
     route(&PAGES[0]).about("The overview."),
     route(&PAGES[1]).about("The jobs that match."),
     route(&PAGES[2]).about("A job, with its attempts and output."),
+    route(&job::PAGES[0]).about("The output of a job."),
+    route(&job::PAGES[1]).about("The jobs around a job as a graph."),
+    route(&job::PAGES[2]).about("How the outputs of two attempts differ."),
     route(&PAGES[3]).about("The dead jobs by cause."),
     route(&PAGES[4]).about("The queues."),
     route(&PAGES[5]).about("The workers."),
@@ -68,7 +70,18 @@ pub(crate) const ROUTES: &[Route] = &[
     route(&PAGES[9]).about("The event log."),
     route(&PAGES[10]).about("The settings."),
     route(&PAGES[11]).about("The form that enqueues a job."),
-    Route::stream("/live", Scope::Read, live::start).about("What changes on a page.").takes(&[live::PARAMS]),
+    Route::stream("/live", Scope::Read, live::start).about("What changes on pages.").takes(&[live::PARAMS]),
+    Route::get("/live/now", Scope::Read, live::now)
+        .about("The sections of a page, for a browser that cannot have the stream.")
+        .takes(&[live::PARAMS])
+        .producing(&[Produces::Html]),
+    Route::stream("/live/log", Scope::Read, job::follow::start)
+        .about("The lines of an attempt as they are printed.")
+        .takes(&[job::follow::PARAMS]),
+    Route::get("/live/rows", Scope::Read, job::follow::rows)
+        .about("A window on the lines of an attempt.")
+        .takes(&[job::follow::PARAMS])
+        .producing(&[Produces::Html]),
     Route::open(Method::Get, "/login", login::show)
         .about("Logs a browser in with the code in the fragment.")
         .producing(&[Produces::Html]),
@@ -81,8 +94,12 @@ const fn route(page: &Page) -> Route {
     Route::get(page.path, Scope::Read, show).takes(page.query).producing(&[Produces::Html])
 }
 
+fn all() -> impl Iterator<Item = &'static Page> {
+    PAGES.iter().chain(job::PAGES)
+}
+
 fn show(call: &Call<'_>) -> Result<Answer, Problem> {
-    let page = PAGES.iter().find(|page| page.path == call.parts.route.path);
+    let page = all().find(|page| page.path == call.parts.route.path);
     let page = page.ok_or_else(|| Problem::not_found("there is no such page"))?;
     let visit = Visit::of_call(call)?;
     let view = (page.show)(&visit)?;

@@ -29,6 +29,7 @@ use crate::doors::tokens::TokenFile;
 use crate::http_metrics::HttpMetrics;
 use crate::listen::address::ListenAddress;
 use crate::listen::tls::TlsFiles;
+use crate::pages::overview::trends::LastTrends;
 use crate::pool::Pool;
 use crate::problem::Problem;
 use crate::request::answer::Answer;
@@ -89,6 +90,7 @@ pub(crate) struct Server {
     pub(crate) streams: Gauge,
     pub(crate) hub: Arc<Hub>,
     pub(crate) diagnosis: LastDiagnosis,
+    pub(crate) trends: LastTrends,
     requests: Arc<Semaphore>,
     router: Router,
     /// The port in the name of the cookie: browsers send cookies to every port of a host.
@@ -111,6 +113,7 @@ impl Server {
             streams: Gauge::new(options.max_streams),
             hub: Arc::new(Hub::default()),
             diagnosis: LastDiagnosis::default(),
+            trends: LastTrends::default(),
             requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
             router: dispatch::router(&options.base_path, options.surface),
             cookie_port,

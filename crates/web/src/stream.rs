@@ -31,7 +31,7 @@ pub(crate) const EVENTS: &str = "text/event-stream";
 /// Parts that a slow client may be behind; one that is further behind is dropped.
 pub(crate) const MAX_BEHIND: usize = 16;
 /// Topics of one stream.
-const MAX_TOPICS: usize = 16;
+pub(crate) const MAX_TOPICS: usize = 16;
 
 #[expect(clippy::needless_pass_by_value, reason = "the handler of another stream keeps the parts")]
 fn start(server: &Arc<Server>, parts: Parts) -> Result<Answer, Problem> {

@@ -1,10 +1,14 @@
 //! What surrounds every page: the rail, the problems, the age of the numbers, the zone and the theme.
 
+pub(super) mod assets;
+mod keys;
+pub(super) mod login;
+pub(crate) mod trouble;
+
 use axum::http::StatusCode;
 use axum::http::header::COOKIE;
 use maud::{DOCTYPE, Markup, html};
 
-use super::assets;
 use super::view::{Place, Section, View};
 use super::visit::Visit;
 use crate::problem::Problem;
@@ -15,9 +19,9 @@ use domain::job::life::StateName;
 use domain::text::hostile::printable;
 use ops::status::Problem as QueueProblem;
 
-use crate::parts::number::grouped;
+use crate::parts::number::{counted, grouped};
 
-const HTML: &str = "text/html; charset=utf-8";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
 /// The cookie in which the script keeps the theme that the user chose.
 const THEME: &str = "queuectl-theme=";
 
@@ -49,7 +53,8 @@ pub(super) fn answer(call: &Call<'_>, visit: &Visit<'_>, view: &View) -> Answer 
         .flat_map(|value| value.split(';'))
         .find_map(|pair| pair.trim().strip_prefix(THEME))
         .filter(|theme| ["light", "dark"].contains(theme));
-    let head = head(call.server, &view.title, theme, token.as_deref(), &["page.js", "live.js", "act.js"]);
+    let scripts: Vec<&str> = ["page.js", "live.js"].into_iter().chain(view.scripts.iter().copied()).collect();
+    let head = head(call.server, &view.title, theme, token.as_deref(), &scripts);
     let options = &call.server.options;
     let place = options.location.place().display().to_string();
     let body = html! {
@@ -58,14 +63,17 @@ pub(super) fn answer(call: &Call<'_>, visit: &Visit<'_>, view: &View) -> Answer 
             (rail(visit, view.place).markup())
             div #top {
                 span .where title="the store of this queue" { (printable(&place)) }
-                span #age role="status" data-now=(visit.now) { "as of " (visit.clock().time(visit.now)) " UTC" }
-                button #zone type="button" title="Show times in another zone" { "UTC" }
+                span #age data-now=(visit.now) { "as of " (visit.clock().time(visit.now)) " UTC" }
+                span #age-said .hidden role="status" {}
+                select #zone aria-label="Time zone" title="Show times in another zone" { option { "UTC" } }
+                button #palette type="button" title="Go to a page or a job (Ctrl-K)" aria-label="Go to" { "⌘K" }
                 button #theme type="button" title="Light or dark" aria-label="Light or dark" { "◐" }
                 button #help type="button" title="Keys (?)" aria-label="Keys" { "?" }
             }
             (problems(visit).markup())
             (notice(None).markup())
             main #main tabindex="-1" { @for section in &view.sections { (section.markup()) } }
+            (keys::list())
             dialog #dialog aria-labelledby="dialog-title" {}
             div #toast role="status" {}
         }
@@ -145,11 +153,24 @@ fn problems(visit: &Visit<'_>) -> Section {
     let content = match visit.status() {
         Ok(status) if status.problems.is_empty() => html! {},
         Ok(status) => html! {
-            ul .problems { @for problem in &status.problems { li { (queue_problem(problem)) } } }
+            details .problems {
+                summary {
+                    @if let Some(first) = status.problems.first() { (first_problem(first)) }
+                    @if status.problems.len() > 1 { span .others { (counted(status.problems.len() as u64 - 1, "other problem", "other problems")) } }
+                    span .fix { "how to fix" }
+                }
+                ul { @for problem in &status.problems { li { (queue_problem(problem)) } } }
+            }
         },
         Err(problem) => trouble(&problem),
     };
     Section { id: "problems", label: "Problems", content }
+}
+
+/// The problem without its remedy.
+fn first_problem(problem: &QueueProblem) -> Markup {
+    let what = problem.message.split_once("; ").map_or(problem.message.as_str(), |(what, _)| what);
+    html! { span .mark aria-hidden="true" { "!" } " " span .what { (printable(what)) } }
 }
 
 fn queue_problem(problem: &QueueProblem) -> Markup {

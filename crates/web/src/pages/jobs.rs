@@ -1,29 +1,42 @@
 //! The jobs that match: the filter and the page are in the URL.
 
+use std::time::{Duration, Instant};
+
 use maud::{Markup, html};
 
 use super::view::{Place, View};
 use super::visit::Visit;
+use crate::parts::job_row::Column;
 use crate::parts::number::{counted, grouped};
-use crate::parts::{cli, job_row, state};
+use crate::parts::{cli, job_row, state, time};
 use crate::problem::Problem;
 use crate::request::filter::{FILTER, FilterRequest};
 use crate::request::query::{NUMBER, Param, TEXT, encode};
 use crate::routes::jobs::SEARCH_BUDGET;
 use domain::job::life::StateName;
 use domain::text::hostile::printable;
+use domain::text::nearest::suggestion;
+use domain::text::shell::quote_words;
+use domain::values::span::format_span;
+use domain::values::timestamp::Timestamp;
 use ops::jobs::list::{in_order_of, parse_order};
-use store::{JobCount, PageStart, Search, SearchResult};
+use store::{EndReason, JobCount, PageStart, Phase, Search, SearchResult};
 
 pub(super) const PARAMS: &[Param] = &[
     Param::new("order", TEXT, "newest first unless given"),
     Param::new("after", TEXT, "The cursor of the page before"),
     Param::new("limit", NUMBER, "Rows; 50 unless given, at most 200"),
+    Param::new("cols", TEXT, "Columns, with commas"),
+    Param::new("tz", TEXT, "The zone in which times are shown"),
 ];
 
 const DEFAULT_ROWS: usize = 50;
 const MAX_ROWS: usize = 200;
+/// A field suggests at most this many names.
+const MAX_SUGGESTED: usize = 100;
 const ORDERS: [&str; 6] = ["newest", "oldest", "claim", "soonest", "longest_running", "last_failed"];
+/// What a long search may be restricted to.
+const NEWEST: Duration = Duration::from_secs(24 * 3_600);
 
 pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let query = visit.query;
@@ -33,12 +46,30 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let order = query.get("order").map(parse_order).transpose().map_err(invalid)?.unwrap_or_default();
     let after: Option<PageStart> = query.read("after")?;
     let limit = query.bounded("limit", DEFAULT_ROWS, MAX_ROWS)?.max(1);
+    let columns = columns(query.get("cols"))?;
     let count = visit.store.count(&filter, Some(SEARCH_BUDGET))?;
     let filter = in_order_of(&filter, order).map_err(invalid)?;
     let search = Search { filter, order, limit, after, budget: Some(SEARCH_BUDGET) };
+    let began = Instant::now();
     let found = visit.store.search(&search)?;
-    let view = View::new("Jobs", Place::Jobs).with("filter", "Filter", filters(visit, &count)?);
-    Ok(view.with("jobs", "Jobs", table(visit, &found)?))
+    let took = began.elapsed();
+    let view = View::new("Jobs", Place::Jobs).with("filter", "Filter", filters(visit, &count, &columns)?);
+    let view = if visit.may_operate() { view.with_script("choose.js") } else { view };
+    Ok(view.with("jobs", "Jobs", table(visit, &found, &columns, took)?))
+}
+
+fn columns(typed: Option<&str>) -> Result<Vec<Column>, Problem> {
+    let Some(typed) = typed else {
+        return Ok(Column::plain());
+    };
+    let names: Vec<&str> = Column::all().map(Column::name).collect();
+    let parse = |name: &str| {
+        Column::from_name(name).ok_or_else(|| {
+            let hint = suggestion(name, "columns", &names);
+            Problem::invalid(format!("unknown column `{name}`")).with_hint(hint)
+        })
+    };
+    typed.split(',').map(str::trim).map(parse).collect()
 }
 
 /// The URL with some parameters changed; a changed filter begins on the first page.
@@ -50,16 +81,19 @@ fn url_with(visit: &Visit<'_>, changes: &[(&str, &str)]) -> String {
     if pairs.is_empty() { visit.url("/jobs") } else { visit.url(&format!("/jobs?{}", pairs.join("&"))) }
 }
 
-fn filters(visit: &Visit<'_>, count: &JobCount) -> Result<Markup, Problem> {
+fn filters(visit: &Visit<'_>, count: &JobCount, columns: &[Column]) -> Result<Markup, Problem> {
     let query = visit.query;
     let chosen = query.get("state");
     let status = visit.status()?;
+    let flags = flags(visit)?;
     let at_least = if count.is_exact { "" } else { "at least " };
     Ok(html! {
         div .bar {
             h1 { "Jobs" }
-            span #count data-count=(count.count) data-exact=(count.is_exact) { (at_least) (counted(count.count, "job", "jobs")) }
-            (command(visit))
+            span #count data-count=(count.count) data-exact=(count.is_exact) data-flags=(quote_words(&flags)) { (at_least) (counted(count.count, "job", "jobs")) }
+            (order_choice(visit))
+            (column_choice(visit, columns))
+            (cli::copyable(&command(visit, &flags)))
         }
         nav .states aria-label="State" {
             a href=(url_with(visit, &[("state", "")])) aria-current=[chosen.is_none().then_some("true")] { "all" }
@@ -88,55 +122,138 @@ fn form(visit: &Visit<'_>) -> Markup {
             summary { "+ filter" }
             form method="get" action=(visit.url("/jobs")) {
                 @for param in FILTER {
-                    label { span { (param.name.replace('_', " ")) } input name=(param.name) value=[query.get(param.name)] title=(param.about); }
+                    label { span { (param.name.replace('_', " ")) } input name=(param.name) value=[query.get(param.name)] title=(param.about) placeholder=(example(param.name)) list=[known(visit, param.name).map(|_| format!("known-{}", param.name))] autocomplete="off"; }
                 }
-                label {
-                    span { "order" }
-                    select name="order" {
-                        option value="" { "newest" }
-                        @for order in &ORDERS[1..] {
-                            option value=(order) selected[query.get("order") == Some(*order)] { (order.replace('_', " ")) }
-                        }
-                    }
+                @for name in ["order", "cols", "tz"] {
+                    @if let Some(value) = query.get(name) { input type="hidden" name=(name) value=(value); }
                 }
                 button type="submit" { "Show" }
+                @for param in FILTER {
+                    @if let Some(names) = known(visit, param.name) {
+                        datalist id={ "known-" (param.name) } { @for name in &names { option value=(printable(name)) {} } }
+                    }
+                }
             }
         }
     }
 }
 
-/// The flag of `list` for each filter that has one.
-const FLAGS: [(&str, &str); 6] = [
+/// An example of what can be typed.
+fn example(name: &str) -> &'static str {
+    match name {
+        "state" => "dead,failed",
+        "like" => "*smtp*",
+        "exit_code" => "75",
+        "since" | "until" => "2026-01-31T09:30:00Z",
+        "older_than" => "7d",
+        "id" => "report-",
+        _ => "",
+    }
+}
+
+/// The names that a field suggests.
+fn known(visit: &Visit<'_>, name: &str) -> Option<Vec<String>> {
+    match name {
+        "state" => Some(Phase::ALL.map(|phase| phase.name().to_owned()).to_vec()),
+        "reason" => Some(EndReason::all().map(|reason| reason.name().to_owned()).collect()),
+        "queue" => {
+            let status = visit.status().ok()?;
+            Some(status.queues.iter().take(MAX_SUGGESTED).map(|queue| queue.name.to_string()).collect())
+        }
+        _ => None,
+    }
+}
+
+/// The orders that an index has.
+fn order_choice(visit: &Visit<'_>) -> Markup {
+    let chosen = visit.query.get("order").unwrap_or(ORDERS[0]).replace('-', "_");
+    html! {
+        details .menu {
+            summary { (chosen.replace('_', " ")) " first" }
+            ul {
+                @for order in ORDERS {
+                    @let value = if order == ORDERS[0] { "" } else { order };
+                    li { a href=(url_with(visit, &[("order", value)])) aria-current=[(chosen == order).then_some("true")] { (order.replace('_', " ")) } }
+                }
+            }
+        }
+    }
+}
+
+/// Each column as a link that adds or removes it.
+fn column_choice(visit: &Visit<'_>, columns: &[Column]) -> Markup {
+    let has = |name: &str| columns.iter().any(|column| column.name() == name);
+    let toggled = |name: &str| {
+        let names: Vec<&str> = Column::all()
+            .map(Column::name)
+            .filter(|known| if *known == name { !has(name) } else { has(known) })
+            .collect();
+        url_with(visit, &[("cols", &names.join(","))])
+    };
+    html! {
+        details .menu {
+            summary { "columns" }
+            ul {
+                @for column in Column::all() {
+                    @let name = column.name();
+                    li { a href=(toggled(name)) aria-current=[has(name).then_some("true")] { (name.replace('_', " ")) } }
+                }
+                @if visit.query.get("cols").is_some() { li { a href=(url_with(visit, &[("cols", "")])) { "as before" } } }
+            }
+        }
+    }
+}
+
+/// The flag of the command line for each filter; `until` has none and becomes an age.
+const FLAGS: [(&str, &str); 13] = [
     ("state", "--state"),
     ("queue", "--queue"),
     ("tag", "--tag"),
     ("batch", "--batch"),
-    ("older_than", "--older-than"),
+    ("schedule", "--schedule"),
+    ("worker", "--worker"),
+    ("id", "--id-prefix"),
+    ("cause", "--cause"),
+    ("reason", "--reason"),
+    ("exit_code", "--exit-code"),
+    ("since", "--changed-after"),
     ("like", "--command-like"),
+    ("older_than", "--older-than"),
 ];
 
-/// The command that lists the same jobs, or the call of the API if the command line lacks a filter.
-fn command(visit: &Visit<'_>) -> Markup {
-    let filters: Vec<(&str, &str)> =
-        visit.query.pairs().filter(|(name, _)| FILTER.iter().any(|param| param.name == *name)).collect();
-    let flag = |name: &str| FLAGS.iter().find(|(known, _)| *known == name).map(|(_, flag)| *flag);
-    let mut words = vec!["list"];
-    for (name, value) in &filters {
-        let Some(flag) = flag(name) else {
-            let pairs: Vec<String> =
-                filters.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
-            let path = visit.url(&format!("/api/v1/jobs?{}", pairs.join("&")));
-            return html! { span .cli { code { "GET " (path) } } };
-        };
-        words.extend([flag, value]);
+/// The flags that select the same jobs.
+fn flags(visit: &Visit<'_>) -> Result<Vec<String>, Problem> {
+    let mut words = Vec::new();
+    for (name, flag) in FLAGS {
+        if let Some(value) = visit.query.get(name) {
+            words.extend([flag.to_owned(), value.to_owned()]);
+        }
     }
-    if let Some(order) = visit.query.get("order") {
-        words.extend(["--sort", order]);
+    let until: Option<Timestamp> = visit.query.read("until")?;
+    if let (Some(until), None) = (until, visit.query.get("older_than")) {
+        let seconds = visit.now.since(until).as_secs();
+        words.extend(["--older-than".to_owned(), format_span(Duration::from_secs(seconds))]);
     }
-    cli::copyable(&cli::line(&words))
+    Ok(words)
 }
 
-fn table(visit: &Visit<'_>, found: &SearchResult) -> Result<Markup, Problem> {
+/// The command that lists the same jobs.
+fn command(visit: &Visit<'_>, flags: &[String]) -> String {
+    let mut words = vec!["list"];
+    words.extend(flags.iter().map(String::as_str));
+    let order = visit.query.get("order").map(|order| order.replace('_', "-"));
+    if let Some(order) = &order {
+        words.extend(["--sort", order]);
+    }
+    cli::line(&words)
+}
+
+fn table(
+    visit: &Visit<'_>,
+    found: &SearchResult,
+    columns: &[Column],
+    took: Duration,
+) -> Result<Markup, Problem> {
     let SearchResult { jobs, searched, is_complete, next } = found;
     let with_choice = visit.may_operate();
     let total: u64 = visit.status()?.jobs.values().sum();
@@ -146,19 +263,22 @@ fn table(visit: &Visit<'_>, found: &SearchResult) -> Result<Markup, Problem> {
         } @else if !jobs.is_empty() {
             div .scroll {
                 table .rows.jobs {
-                    (job_row::head(with_choice))
-                    tbody { @for job in jobs { (job_row::row(visit, job, with_choice)) } }
+                    (job_row::head_of(with_choice, columns))
+                    tbody { @for job in jobs { (job_row::row_of(visit, job, with_choice, columns)) } }
                 }
             }
         }
         p .pager {
             @if !is_complete {
-                span { "searched " (grouped(*searched)) " of " (grouped(total)) @if jobs.is_empty() { " · none yet" } }
+                span title={ "in " (time::span(took)) } { "searched " (grouped(*searched)) " of " (grouped(total)) @if jobs.is_empty() { " · none yet" } }
             }
             @if visit.query.get("after").is_some() { a href=(url_with(visit, &[])) { "first page" } }
             @if let Some(next) = next {
                 @let cursor = next.to_string();
-                a rel="next" href=(url_with(visit, &[("after", &cursor)])) { @if *is_complete { "next page" } @else { "go on" } }
+                a rel="next" href=(url_with(visit, &[("after", &cursor)])) { @if *is_complete { "next page" } @else { "continue" } }
+            }
+            @if !is_complete && visit.query.get("since").is_none() {
+                a href=(url_with(visit, &[("since", &visit.now.saturating_sub(NEWEST).to_string())])) { "only the newest day" }
             }
         }
     })

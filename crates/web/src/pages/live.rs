@@ -1,23 +1,26 @@
-//! The stream of a page: the hub shows the page again when the store changes, and sends the sections that differ.
+//! The stream of pages: the hub shows a page again when the store changes, and sends the sections that differ. One tab of
+//! a browser has the stream for all of them, because HTTP/1.1 allows few connections.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::view::{Section, View};
 use super::visit::Visit;
-use super::{PAGES, Page, frame};
+use super::{Page, frame};
 use crate::doors::scope::Scope;
 use crate::problem::Problem;
 use crate::request::answer::Answer;
-use crate::request::call::Parts;
+use crate::request::call::{Call, Parts};
 use crate::request::pieces::pieces;
 use crate::request::query::{Param, Query, TEXT, decode};
 use crate::server::Server;
 use crate::stream::topic::Topic;
-use crate::stream::{EVENTS, MAX_BEHIND, enter};
+use crate::stream::{EVENTS, MAX_BEHIND, MAX_TOPICS, enter};
+use axum::http::StatusCode;
 use store::Store;
 
-pub(super) const PARAMS: &[Param] = &[Param::new("page", TEXT, "The path and query of the page")];
+pub(super) const PARAMS: &[Param] =
+    &[Param::new("page", TEXT, "The path and query of a page; several with a space between them")];
 
 /// A page as one visitor sees it. Visitors who may do the same share it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,33 +32,55 @@ pub(crate) struct WatchedPage {
 
 #[expect(clippy::needless_pass_by_value, reason = "the handler of another stream keeps the parts")]
 pub(super) fn start(server: &Arc<Server>, parts: Parts) -> Result<Answer, Problem> {
-    let url = parts.query.get("page").unwrap_or("/");
-    let url = server.options.base_path.strip(url).to_owned();
-    let page = WatchedPage { url, scope: parts.caller.scope.unwrap_or(Scope::Read) };
-    page.find()?;
+    let typed = parts.query.get("page").unwrap_or("/");
+    let page = |url: &str| WatchedPage::new(server, url, parts.caller.scope);
+    let pages: Vec<WatchedPage> = typed.split(' ').map(page).collect();
+    let mut known: Vec<Topic> = Vec::new();
+    // A page of one tab must not keep the other tabs from theirs.
+    for page in &pages {
+        match page.find() {
+            Ok(_) => known.push(Topic::Page(page.clone())),
+            Err(problem) if pages.len() == 1 => return Err(problem),
+            Err(_) => {}
+        }
+    }
+    known.truncate(MAX_TOPICS);
     let place = enter(server)?;
     let (sender, body) = pieces(MAX_BEHIND);
-    server.hub.join(server, vec![Topic::Page(page)], sender, place);
+    server.hub.join(server, known, sender, place);
     Ok(Answer::pieces(EVENTS, body))
+}
+
+/// The same sections once.
+pub(super) fn now(call: &Call<'_>) -> Result<Answer, Problem> {
+    let typed = call.query().get("page").unwrap_or("/");
+    let page = WatchedPage::new(call.server, typed, call.parts.caller.scope);
+    let sections = page.read(call.server, call.store()?)?;
+    let html: Vec<&str> = sections.values().map(String::as_str).collect();
+    Ok(Answer::text(StatusCode::OK, frame::HTML, html.concat()))
 }
 
 type Params = Vec<(String, String)>;
 
 impl WatchedPage {
+    fn new(server: &Server, url: &str, scope: Option<Scope>) -> Self {
+        let url = server.options.base_path.strip(url).to_owned();
+        Self { url, scope: scope.unwrap_or(Scope::Read) }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     fn find(&self) -> Result<(&'static Page, Params, Query), Problem> {
         let (path, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
-        let page = PAGES.iter().find(|page| super::route(page).matches(path));
+        let page = super::all().find(|page| super::route(page).matches(path));
         let page = page.ok_or_else(|| Problem::not_found("there is no such page"))?;
         let named = page.path.split('/').zip(path.split('/')).filter_map(|(own, given)| {
             let name = own.strip_prefix('{')?.strip_suffix('}')?;
             Some((name.to_owned(), decode(given, false)?))
         });
         Ok((page, named.collect(), Query::parse(query, page.query)?))
-    }
-
-    /// A page with an attempt that runs shows its output, which is in no table.
-    pub(crate) fn is_in_store(&self) -> bool {
-        !self.url.starts_with("/jobs/")
     }
 
     /// Its sections as they are now. A page that is gone says so in its notice.

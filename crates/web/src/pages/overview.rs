@@ -1,6 +1,9 @@
 //! The overview: counts, what ended, queues, newest failures, and what comes next.
 
-use std::collections::BTreeSet;
+mod queues;
+pub(crate) mod trends;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
@@ -12,12 +15,14 @@ use crate::parts::number::{counted, grouped};
 use crate::parts::{chart, cli, state, time};
 use crate::problem::Problem;
 use crate::request::query::{Param, TEXT, encode};
+use domain::job::cause::{Cause, CauseId};
 use domain::job::life::StateName;
+use domain::metrics::activity::Activity;
 use domain::text::hostile::printable;
 use domain::values::name::QueueName;
 use domain::values::span::parse_span;
 use ops::metrics::history::history;
-use ops::metrics::recent::{Recent, recent};
+use ops::metrics::recent::{Figures, Recent, recent};
 use ops::upcoming::{Coming, upcoming};
 use store::{FailedAttempt, QueueMetrics};
 
@@ -29,8 +34,8 @@ pub(super) const PARAMS: &[Param] = &[
 const RANGES: [&str; 6] = ["15m", "1h", "6h", "24h", "7d", "90d"];
 const DEFAULT_RANGE: &str = "1h";
 const MAX_FAILURES: usize = 10;
-/// Several of one job are shown once.
-const FAILURES_READ: usize = 40;
+/// Those of one cause are shown once.
+const FAILURES_READ: usize = 200;
 const MAX_COMING: usize = 5;
 
 pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
@@ -44,8 +49,8 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let failures = latest(visit.store.newest_failures(None, FAILURES_READ)?);
     let (coming, _) = upcoming(visit.store, MAX_COMING)?;
     Ok(view
-        .with("chart", "What ended", history_chart(visit, range, queue.as_ref())?)
-        .with("queues", "Queues", queues(visit, &recent))
+        .with("chart", "What ended", history_chart(visit, range, queue.as_ref(), &recent)?)
+        .with("queues", "Queues", queues::section(visit, &recent, &visit.server.trends.read(visit.store)?))
         .with("failures", "Newest failures", newest(visit, &failures))
         .with("next", "What comes next", next(visit, &coming)))
 }
@@ -82,114 +87,88 @@ fn counts(visit: &Visit<'_>) -> Result<Markup, Problem> {
     })
 }
 
-fn history_chart(visit: &Visit<'_>, range: &str, queue: Option<&QueueName>) -> Result<Markup, Problem> {
+fn history_chart(
+    visit: &Visit<'_>,
+    range: &str,
+    queue: Option<&QueueName>,
+    recent: &Recent,
+) -> Result<Markup, Problem> {
     let span: Duration =
         parse_span(range).map_err(|error| Problem::invalid(format!("invalid range `{range}` ({error})")))?;
     if !RANGES.contains(&range) {
         return Err(Problem::invalid(format!("the ranges are {}", RANGES.join(", "))));
     }
     let timeline = history(visit.store, span, queue)?;
-    let mut all = domain::metrics::activity::Activity::default();
+    let mut all = Activity::default();
     timeline.points().for_each(|(_, point)| all.add(&point.activity));
-    let figures = ops::metrics::recent::Figures { activity: all, ..Default::default() };
-    let link = |range: &str| {
-        let queue = queue.map_or_else(String::new, |queue| format!("&queue={}", encode(queue.as_str())));
-        visit.url(&format!("/?range={range}{queue}"))
-    };
+    let figures = Figures { activity: all, ..Figures::default() };
     Ok(html! {
-        div .bar {
-            h2 { @match queue { Some(queue) => { "Queue " (printable(queue.as_str())) }, None => "All queues" } }
-            @if queue.is_some() { a href=(visit.url(&format!("/?range={range}"))) { "all queues" } }
-            nav .ranges aria-label="Time" {
-                @for known in RANGES {
-                    a href=(link(known)) aria-current=[(known == range).then_some("true")] { (known) }
-                }
-            }
-        }
+        (chart_bar(visit, range, queue, recent))
         (chart::ended(&timeline, visit.now))
-        p .figures {
-            span { "waited " b { (time::span_or_dash(figures.waited(0.5))) } " p50 · " b { (time::span_or_dash(figures.waited(0.95))) } " p95" }
-            span { "ran " b { (time::span_or_dash(figures.ran(0.5))) } " p50 · " b { (time::span_or_dash(figures.ran(0.95))) } " p95" }
+        div .figures {
+            span { "waited p50 " b { (time::span_or_dash(figures.waited(0.5))) } " p95 " b { (time::span_or_dash(figures.waited(0.95))) } " " (chart::waits(&timeline, visit.now)) }
+            span { "ran p50 " b { (time::span_or_dash(figures.ran(0.5))) } " p95 " b { (time::span_or_dash(figures.ran(0.95))) } " " (chart::runs(&timeline, visit.now)) }
             span { b { (grouped(all.started)) } " started · " b { (grouped(all.failed())) } " failed · " b { (grouped(all.died)) } " died" }
         }
     })
 }
 
-fn queues(visit: &Visit<'_>, recent: &Recent) -> Markup {
-    html! { h2 { "Queues" } (queue_table(visit, recent)) }
-}
-
-pub(super) fn queue_table(visit: &Visit<'_>, recent: &Recent) -> Markup {
+fn chart_bar(visit: &Visit<'_>, range: &str, queue: Option<&QueueName>, recent: &Recent) -> Markup {
+    let link = |range: &str| {
+        let queue = queue.map_or_else(String::new, |queue| format!("&queue={}", encode(queue.as_str())));
+        visit.url(&format!("/?range={range}{queue}"))
+    };
+    let hour = recent.queues.iter().filter(|metrics| queue.is_none_or(|only| *only == metrics.queue.name));
+    let hour: u64 = hour.map(|metrics| metrics.activity.finished()).sum();
     html! {
-        div .scroll {
-            table .rows {
-                thead {
-                    tr {
-                        th scope="col" { "queue" }
-                        th scope="col" .number { "waiting" }
-                        th scope="col" .number { "oldest" }
-                        th scope="col" .number { "running" }
-                        th scope="col" .number { "per minute" }
-                        th scope="col" .number { "p95 wait" }
-                        th scope="col" .number { "p95 run" }
-                        th scope="col" .number { "dead" }
-                        th scope="col" { "limits" }
+        div .bar {
+            h2 { "What ended" }
+            nav .ranges aria-label="Time" {
+                @for known in RANGES {
+                    a href=(link(known)) aria-current=[(known == range).then_some("true")] { (known) }
+                }
+            }
+            form .choice method="get" action=(visit.url("/")) {
+                input type="hidden" name="range" value=(range);
+                select name="queue" aria-label="Queue" data-submit {
+                    option value="" { "all queues" }
+                    @for metrics in &recent.queues {
+                        @let name = metrics.queue.name.as_str();
+                        option value=(name) selected[queue.is_some_and(|only| only.as_str() == name)] { (printable(name)) }
                     }
                 }
-                tbody { @for queue in &recent.queues { (queue_row(visit, recent, queue)) } }
+                noscript { button type="submit" { "Show" } }
             }
+            span .rate { b { (rate(recent.per_minute(hour))) } " over the last hour" }
         }
     }
 }
 
-fn queue_row(visit: &Visit<'_>, recent: &Recent, metrics: &QueueMetrics) -> Markup {
-    let (queue, figures) = (&metrics.queue, recent.of(metrics));
-    let name = queue.name.as_str();
-    let count =
-        |states: &[StateName]| -> u64 { states.iter().filter_map(|state| queue.counts.get(state)).sum() };
-    let linked = |states: &str, count: u64| {
-        html! {
-            @if count > 0 { a href=(visit.jobs_url(&[("queue", name), ("state", states)])) { (grouped(count)) } } @else { span .zero { "0" } }
-        }
-    };
-    html! {
-        tr id={ "q-" (encode(name)) } {
-            td { a href=(visit.url(&format!("/?queue={}", encode(name)))) { (printable(name)) } }
-            td .number { (linked("pending,failed", count(&[StateName::Pending, StateName::Failed]))) }
-            td .number { (time::span_or_dash(figures.oldest)) }
-            td .number { (linked("processing", count(&[StateName::Processing]))) }
-            td .number { (rate(recent.per_minute(figures.activity.finished()))) }
-            td .number { (time::span_or_dash(figures.waited(0.95))) }
-            td .number { (time::span_or_dash(figures.ran(0.95))) }
-            td .number { (linked("dead", count(&[StateName::Dead]))) }
-            td {
-                @if let Some((_, pause)) = &queue.paused {
-                    span .state { span .icon.s-paused aria-hidden="true" { "⏸" } " paused" }
-                    " by " (printable(&pause.by))
-                    @if let Some(reason) = &pause.reason { ": " (printable(&cut(reason))) }
-                }
-                @if let Some(limit) = queue.concurrency { " " (limit) " at once" }
-                @if let Some(rate) = &queue.rate { " " (rate) }
-            }
-        }
-    }
+/// The table of all queues.
+pub(super) fn queue_table(visit: &Visit<'_>, recent: &Recent) -> Markup {
+    let all: Vec<&QueueMetrics> = recent.queues.iter().collect();
+    let trends = visit.server.trends.read(visit.store).unwrap_or_default();
+    queues::rows(visit, recent, &all, &trends)
 }
 
-fn newest(visit: &Visit<'_>, failures: &[FailedAttempt]) -> Markup {
+fn newest(visit: &Visit<'_>, failures: &[(FailedAttempt, usize)]) -> Markup {
     html! {
         h2 { "Newest failures" }
         @if failures.is_empty() {
             p .empty { "No attempt has failed." }
         } @else {
-            ul .list {
-                @for failed in failures {
+            ul .list.failures {
+                @for (failed, alike) in failures {
+                    @let url = visit.job_url(&failed.job);
                     li {
                         (state::of_name(failed.state))
                         " " (time::ago(visit.now, failed.finished_at))
-                        " " a .id href=(visit.job_url(&failed.job)) { (printable(&handle(failed))) }
+                        " " a .id href=(url) title=(printable(failed.job.as_str())) { (printable(&handle(failed))) }
                         " " a .plain href=(visit.jobs_url(&[("queue", failed.queue.as_str())])) { (printable(failed.queue.as_str())) }
                         " " span .error { (printable(&cut(failed.error.as_deref().unwrap_or(failed.outcome.name())))) }
+                        @if *alike > 1 { " " span .note title={ "So many of the last " (FAILURES_READ) " failures look alike" } { "×" (alike) } }
                         " " code { (printable(&cut(&failed.command))) }
+                        span .links { a href={ (url) "#why" } { "explain" } " " a href={ (url) "?attempt=" (failed.attempt) "#log-bar" } { "log" } }
                     }
                 }
             }
@@ -197,15 +176,34 @@ fn newest(visit: &Visit<'_>, failures: &[FailedAttempt]) -> Markup {
     }
 }
 
-/// A count per minute, exact where it is small.
+/// A rate in the unit that suits it.
 fn rate(per_minute: f64) -> String {
-    if per_minute < 10.0 { format!("{per_minute:.1}") } else { format!("{per_minute:.0}") }
+    if per_minute > 0.0 && per_minute < 0.1 {
+        "<0.1/min".to_owned()
+    } else if per_minute >= 600.0 {
+        format!("{:.0}/s", per_minute / 60.0)
+    } else if per_minute >= 10.0 || per_minute == 0.0 {
+        format!("{per_minute:.0}/min")
+    } else {
+        format!("{per_minute:.1}/min")
+    }
 }
 
-/// The latest failure of each job.
-fn latest(failures: Vec<FailedAttempt>) -> Vec<FailedAttempt> {
-    let mut seen = BTreeSet::new();
-    failures.into_iter().filter(|failed| seen.insert(failed.number)).take(MAX_FAILURES).collect()
+/// The newest failure of each cause, and how many look like it.
+fn latest(failures: Vec<FailedAttempt>) -> Vec<(FailedAttempt, usize)> {
+    let mut found: Vec<(FailedAttempt, usize)> = Vec::new();
+    let mut places: BTreeMap<(QueueName, CauseId), usize> = BTreeMap::new();
+    for failed in failures {
+        let error = failed.error.as_deref().unwrap_or_default();
+        let cause = Cause::new(failed.outcome.name().to_owned(), failed.exit_code, failed.signal, error).id();
+        let place = *places.entry((failed.queue.clone(), cause)).or_insert(found.len());
+        match found.get_mut(place) {
+            Some((_, alike)) => *alike += 1,
+            None => found.push((failed, 1)),
+        }
+    }
+    found.truncate(MAX_FAILURES);
+    found
 }
 
 fn handle(failed: &FailedAttempt) -> String {

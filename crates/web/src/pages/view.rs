@@ -24,6 +24,10 @@ pub(crate) struct View {
     pub(crate) title: String,
     pub(crate) place: Place,
     pub(crate) sections: Vec<Section>,
+    /// The ids of sections that only a load of the page shows: their scripts keep them current.
+    still: Vec<&'static str>,
+    /// Scripts beside those of every page.
+    pub(crate) scripts: Vec<&'static str>,
 }
 
 /// A part of a page that changes as a whole.
@@ -36,7 +40,7 @@ pub(crate) struct Section {
 
 impl View {
     pub(crate) fn new(title: impl Into<String>, place: Place) -> Self {
-        Self { title: title.into(), place, sections: Vec::new() }
+        Self { title: title.into(), place, sections: Vec::new(), still: Vec::new(), scripts: Vec::new() }
     }
 
     pub(crate) fn with(mut self, id: &'static str, label: &'static str, content: Markup) -> Self {
@@ -44,10 +48,21 @@ impl View {
         self
     }
 
-    /// The sections as HTML, by id.
+    /// A section that the stream does not send.
+    pub(crate) fn with_still(mut self, id: &'static str, label: &'static str, content: Markup) -> Self {
+        self.still.push(id);
+        self.with(id, label, content)
+    }
+
+    pub(crate) fn with_script(mut self, name: &'static str) -> Self {
+        self.scripts.push(name);
+        self
+    }
+
+    /// The sections that change as HTML, by id.
     pub(crate) fn fragments(&self) -> BTreeMap<String, String> {
         let fragment = |section: &Section| (section.id.to_owned(), section.markup().into_string());
-        self.sections.iter().map(fragment).collect()
+        self.sections.iter().filter(|section| !self.still.contains(&section.id)).map(fragment).collect()
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Visit<'a> {
     /// What the visitor may do.
     pub(crate) scope: Scope,
     pub(crate) now: Timestamp,
+    /// Whether a browser loads the page, which needs the sections that the stream does not send too.
+    pub(crate) is_load: bool,
     status: OnceCell<Arc<Status>>,
 }
 
@@ -37,12 +39,13 @@ impl<'a> Visit<'a> {
         scope: Scope,
     ) -> Result<Self, Problem> {
         let now = store.now()?;
-        Ok(Self { server, store, params, query, scope, now, status: OnceCell::new() })
+        Ok(Self { server, store, params, query, scope, now, is_load: false, status: OnceCell::new() })
     }
 
     pub(crate) fn of_call(call: &'a Call<'_>) -> Result<Self, Problem> {
         let scope = call.parts.caller.scope.unwrap_or(Scope::Read);
-        Self::new(call.server, call.store()?, &call.parts.params, &call.parts.query, scope)
+        let visit = Self::new(call.server, call.store()?, &call.parts.params, &call.parts.query, scope)?;
+        Ok(Self { is_load: true, ..visit })
     }
 
     /// Read once for the frame and the page.

@@ -18,6 +18,8 @@ pub(crate) struct Act<'a> {
     pub(crate) then: String,
     /// What has to be typed first; empty for nothing.
     pub(crate) type_in: String,
+    /// The key that presses it; empty for none.
+    pub(crate) key: &'a str,
     pub(crate) is_final: bool,
 }
 
@@ -27,7 +29,7 @@ impl Act<'_> {
         html! {
             button .danger[self.is_final] type="button" data-act=(self.method) data-path=(self.path)
                 data-body=[given(&self.body)] data-ask=[given(&self.ask)] data-cli=[given(&self.cli)]
-                data-then=[given(&self.then)] data-type=[given(&self.type_in)] { (self.label) }
+                data-then=[given(&self.then)] data-type=[given(&self.type_in)] data-key=[given(self.key)] { (self.label) }
         }
     }
 }

@@ -1,13 +1,16 @@
-//! The chart of what ended, drawn on the server, with a table of the same numbers.
+//! The charts of what ended and of how long it took, drawn on the server, with a table of the same numbers.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use maud::{Markup, html};
 
 use super::number::grouped;
-use super::time;
+use super::{sparkline, time};
 use domain::job::outcome::OutcomeName;
+use domain::metrics::histogram::{RUN_BOUNDS, WAIT_BOUNDS};
 use domain::metrics::history::{Point, Timeline};
+use domain::metrics::resolution::start_of_minute;
 use domain::values::span::format_span;
 use domain::values::timestamp::Timestamp;
 
@@ -18,6 +21,9 @@ const STEP: u64 = 10;
 /// With more steps than this, bars touch each other.
 const MAX_SPACED: u64 = 120;
 
+/// With more steps than this, the charts of durations have a value for several of them.
+const MAX_VALUES: usize = 120;
+
 /// What ended in one step, from the bottom of the bar to its top.
 #[derive(Clone, Copy)]
 struct Bar {
@@ -26,18 +32,68 @@ struct Bar {
     done: u64,
     failed: u64,
     died: u64,
+    waited: Option<Duration>,
+    ran: Option<Duration>,
 }
 
 impl Bar {
     fn new(timeline: &Timeline, at: Timestamp, point: &Point) -> Self {
         let (failed, died) = (point.activity.failed(), point.activity.died);
         let done = point.activity.ended(OutcomeName::Success);
-        Self { at, step: timeline.step_of(at) as u64, done, failed: failed.saturating_sub(died), died }
+        let (waited, ran) = (wait_of(point, 0.95), run_of(point, 0.95));
+        Self {
+            at,
+            step: timeline.step_of(at) as u64,
+            done,
+            failed: failed.saturating_sub(died),
+            died,
+            waited,
+            ran,
+        }
     }
 
     fn total(self) -> u64 {
         self.done + self.failed + self.died
     }
+}
+
+fn wait_of(point: &Point, fraction: f64) -> Option<Duration> {
+    point.activity.waits.quantile(fraction, &WAIT_BOUNDS)
+}
+
+fn run_of(point: &Point, fraction: f64) -> Option<Duration> {
+    point.activity.runs.quantile(fraction, &RUN_BOUNDS)
+}
+
+/// How long jobs waited: half of them, and 95 of 100, step by step.
+pub(crate) fn waits(timeline: &Timeline, now: Timestamp) -> Markup {
+    durations(timeline, now, wait_of, "waiting time: half of the attempts, and 95 of 100")
+}
+
+/// How long attempts ran, as [`waits`].
+pub(crate) fn runs(timeline: &Timeline, now: Timestamp) -> Markup {
+    durations(timeline, now, run_of, "run time: half of the attempts, and 95 of 100")
+}
+
+fn durations(
+    timeline: &Timeline,
+    now: Timestamp,
+    of: fn(&Point, f64) -> Option<Duration>,
+    label: &str,
+) -> Markup {
+    let steps = timeline.step_of(now) + 1;
+    let width = steps.div_ceil(MAX_VALUES);
+    let values = |fraction: f64| {
+        let mut values: Vec<Option<u64>> = vec![None; steps.div_ceil(width)];
+        for (at, point) in timeline.points() {
+            let millis = of(point, fraction).map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            if let Some(value) = values.get_mut(timeline.step_of(at) / width) {
+                *value = (*value).max(millis);
+            }
+        }
+        values
+    };
+    sparkline::lines(&[("p95", values(0.95)), ("p50", values(0.5))], label)
 }
 
 pub(crate) fn ended(timeline: &Timeline, now: Timestamp) -> Markup {
@@ -46,6 +102,7 @@ pub(crate) fn ended(timeline: &Timeline, now: Timestamp) -> Markup {
     let steps = timeline.step_of(now) as u64 + 1;
     let most = bars.iter().map(|bar| bar.total()).max().unwrap_or(0);
     let step = format_span(timeline.step());
+    let first = start_of_minute(timeline.first_minute());
     html! {
         figure .chart {
             figcaption {
@@ -61,6 +118,10 @@ pub(crate) fn ended(timeline: &Timeline, now: Timestamp) -> Markup {
                     path .failed d=(path(&bars, steps, most, |bar| bar.done, |bar| bar.failed)) {}
                     path .dead d=(path(&bars, steps, most, |bar| bar.done + bar.failed, |bar| bar.died)) {}
                 }
+                p .axis {
+                    (time::clock(now, first))
+                    span { "now" }
+                }
                 (table(&bars, now))
             }
         }
@@ -73,10 +134,10 @@ fn table(bars: &[Bar], now: Timestamp) -> Markup {
         details .numbers {
             summary { "the numbers" }
             table {
-                thead { tr { th scope="col" { "time" } th scope="col" { "succeeded" } th scope="col" { "failed" } th scope="col" { "died" } } }
+                thead { tr { th scope="col" { "time" } th scope="col" { "succeeded" } th scope="col" { "failed" } th scope="col" { "died" } th scope="col" { "p95 wait" } th scope="col" { "p95 run" } } }
                 tbody {
                     @for bar in bars.iter().rev() {
-                        tr { th scope="row" { (time::clock(now, bar.at)) } td { (bar.done) } td { (bar.failed) } td { (bar.died) } }
+                        tr { th scope="row" { (time::clock(now, bar.at)) } td { (bar.done) } td { (bar.failed) } td { (bar.died) } td { (time::span_or_dash(bar.waited)) } td { (time::span_or_dash(bar.ran)) } }
                     }
                 }
             }
@@ -101,7 +162,6 @@ fn path(bars: &[Bar], steps: u64, most: u64, below: fn(Bar) -> u64, part: fn(Bar
 mod tests {
     use super::*;
     use domain::metrics::activity::EndedAttempt;
-    use std::time::Duration;
 
     #[test]
     fn each_outcome_is_drawn_and_in_the_table() {
@@ -116,7 +176,7 @@ mod tests {
         }
         timeline.add_activity(now.as_millis() / 60_000, &point.activity);
         let drawn = ended(&timeline, now).into_string();
-        assert!(drawn.contains("<td>1</td><td>1</td><td>1</td>"), "{drawn}");
+        assert!(drawn.contains("<td>1</td><td>1</td><td>1</td><td>–</td>"), "{drawn}");
         assert_eq!(drawn.matches("d=\"M").count(), 3, "{drawn}");
         let empty = ended(&Timeline::new(Duration::from_secs(60), now), now).into_string();
         assert!(empty.contains("No attempt has ended"), "{empty}");

@@ -49,6 +49,11 @@ pub(crate) fn line(bytes: &[u8], look: &mut Look) -> Markup {
     }
 }
 
+/// The look after a line that is not shown.
+pub(crate) fn follow(bytes: &[u8], look: &mut Look) {
+    let _ = runs(last_state(&String::from_utf8_lossy(bytes)), look);
+}
+
 /// What a terminal shows of a line that was overwritten.
 fn last_state(line: &str) -> &str {
     let line = line.trim_end_matches('\r');

@@ -25,7 +25,7 @@ pub(crate) fn icon(word: &str) -> &'static str {
     match word {
         "scheduled" => "◷",
         "blocked" => "◫",
-        "paused" => "⏸",
+        "paused" => "‖",
         "processing" => "▶",
         "completed" => "✓",
         "failed" => "↻",

@@ -22,6 +22,12 @@ pub(crate) fn clock(now: Timestamp, at: Timestamp) -> Markup {
     html! { time datetime=(at) data-show="clock" title=(at) { (clock.time(at)) } }
 }
 
+/// The time of a line of output, to the millisecond.
+pub(crate) fn of_line(now: Timestamp, at: Timestamp) -> Markup {
+    let clock = Clock::new(now, TimeFormat::Short(TimeZone::UTC));
+    html! { time datetime=(at) data-show="line" { (clock.time_of_line(at)) } }
+}
+
 /// A duration to two digits or so: `410ms`, `4.2s`, `3m20s`.
 pub(crate) fn span(span: Duration) -> String {
     let millis = span.as_millis();

@@ -9,26 +9,37 @@ use domain::values::timestamp::Timestamp;
 
 /// An attempt that is shorter is drawn with this width, in thousandths of the whole.
 const MIN_WIDTH: i64 = 6;
+/// A narrower bar has no number, and a shorter pause no duration.
+const MIN_NUMBERED: i64 = 14;
+const MIN_PAUSE: i64 = 60;
 
-pub(crate) fn timeline(record: &JobRecord, now: Timestamp) -> Markup {
+/// `url` is the page of the job, which the bars lead to.
+pub(crate) fn timeline(record: &JobRecord, now: Timestamp, url: &str) -> Markup {
     let begin = record.job.created_at.as_millis();
     let end = record.job.life.state.finished_at().unwrap_or(now).as_millis().max(begin + 1);
     let place = |at: Timestamp| (at.as_millis().clamp(begin, end) - begin) * 1_000 / (end - begin);
     html! {
         figure .timeline {
-            svg role="img" aria-label=(in_words(record, now)) {
+            svg role="group" aria-label=(in_words(record, now)) {
                 rect .rest y="9" width="100%" height="2" {}
-                @for attempt in &record.history {
+                @for (at, attempt) in record.history.iter().enumerate() {
                     @let until = attempt.ending.as_ref().map_or(now, |ending| ending.finished_at);
                     @let (from, until) = (place(attempt.started_at), place(until));
                     @let width = (until - from).max(MIN_WIDTH);
                     @let from = from.min(1_000 - width);
-                    rect class={ "a " (class(attempt.ending.as_ref().map(|ending| ending.outcome.kind()))) }
-                        x=(percent(from)) width=(percent(width)) y="2" height="16" rx="2" {
+                    @let before = at.checked_sub(1).and_then(|at| record.history.get(at)).and_then(|other| other.ending.as_ref()).map_or(begin, |ending| ending.finished_at.as_millis());
+                    @let pause = from - place(Timestamp::from_millis(before));
+                    @if pause > MIN_PAUSE {
+                        text .pause x=(percent(from - pause / 2)) y="7" { (time::span(attempt.started_at.since(Timestamp::from_millis(before)))) }
+                    }
+                    a href={ (url) "?attempt=" (attempt.number) "#log-bar" } {
                         title {
                             "attempt " (attempt.number)
                             @if let Some(ending) = &attempt.ending { ": " (ending.outcome) ", " (time::span(ending.duration)) }
                         }
+                        rect class={ "a " (class(attempt.ending.as_ref().map(|ending| ending.outcome.kind()))) }
+                            x=(percent(from)) width=(percent(width)) y="2" height="16" rx="2" {}
+                        @if width >= MIN_NUMBERED { text .number x=(percent(from + width / 2)) y="14" { (attempt.number) } }
                     }
                 }
             }

@@ -25,6 +25,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(250);
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 /// A client that gets nothing else gets a comment this often.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
+/// A page that gets nothing else learns this often that its numbers are current.
+const BEAT_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 pub(crate) struct Hub {
@@ -114,6 +116,10 @@ impl Hub {
 }
 
 impl Listener {
+    fn has_pages(&self) -> bool {
+        self.topics.iter().any(|topic| matches!(topic, Topic::Page(_)))
+    }
+
     /// Whether it is still there.
     fn catch_up(&mut self, memory: &Memory) -> bool {
         let mut messages: Vec<Bytes> = Vec::new();
@@ -134,7 +140,10 @@ impl Listener {
                 (Some(_) | None, _) => messages.push(watched.whole.clone()),
             }
         }
-        if messages.is_empty() && self.sent_at.elapsed() >= COMMENT_INTERVAL {
+        let idle = self.sent_at.elapsed();
+        if messages.is_empty() && self.has_pages() && !self.is_stale && idle >= BEAT_INTERVAL {
+            messages.push(frame::event("beat", &Value::Null));
+        } else if messages.is_empty() && idle >= COMMENT_INTERVAL {
             messages.push(frame::comment());
         }
         if messages.is_empty() {

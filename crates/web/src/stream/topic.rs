@@ -56,8 +56,8 @@ pub(crate) enum State {
     Points { data: Value },
     /// Only new ones are sent.
     Log { last: u64, events: Vec<Value> },
-    /// HTML by the id of its element: those that differ are sent.
-    Sections(BTreeMap<String, String>),
+    /// The HTML of a page by the id of its element: those that differ are sent.
+    Sections { page: String, sections: BTreeMap<String, String> },
 }
 
 impl FromStr for Topic {
@@ -97,8 +97,9 @@ impl Topic {
     /// Whether it can change only with the store.
     pub(crate) fn is_in_store(&self) -> bool {
         match self {
-            Self::Status | Self::History | Self::Events | Self::Job(_) | Self::List(_) => true,
-            Self::Page(page) => page.is_in_store(),
+            Self::Status | Self::History | Self::Events | Self::Job(_) | Self::List(_) | Self::Page(_) => {
+                true
+            }
             Self::Action(_) => false,
         }
     }
@@ -142,7 +143,10 @@ impl Topic {
                 Ok(State::Whole { event: "job", data })
             }
             Self::List(query) => rows(store, query),
-            Self::Page(page) => page.read(server, store).map(State::Sections),
+            Self::Page(page) => {
+                let (page, sections) = (page.url().to_owned(), page.read(server, store)?);
+                Ok(State::Sections { page, sections })
+            }
         }
     }
 }
@@ -180,7 +184,7 @@ impl State {
             }
             Self::Points { data } => ("history", data.clone()),
             Self::Log { events, .. } => ("event", json!(events)),
-            Self::Sections(sections) => ("sections", json!(sections)),
+            Self::Sections { page, sections } => ("sections", json!({ "page": page, "sections": sections })),
         }
     }
 
@@ -205,16 +209,17 @@ impl State {
                 let points = data["points"].as_array().into_iter().flatten().filter(is_new);
                 ("point", json!(points.collect::<Vec<_>>()))
             }
-            (Self::Sections(sections), Self::Sections(old)) => {
+            (Self::Sections { page, sections }, Self::Sections { sections: old, .. }) => {
                 let differs = |(id, html): &(&String, &String)| old.get(*id) != Some(*html);
-                ("sections", json!(sections.iter().filter(differs).collect::<BTreeMap<_, _>>()))
+                let sections: BTreeMap<_, _> = sections.iter().filter(differs).collect();
+                ("sections", json!({ "page": page, "sections": sections }))
             }
             (
                 Self::Whole { .. }
                 | Self::Rows { .. }
                 | Self::Points { .. }
                 | Self::Log { .. }
-                | Self::Sections(_),
+                | Self::Sections { .. },
                 _,
             ) => self.whole(),
         }

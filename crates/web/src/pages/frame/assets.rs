@@ -1,7 +1,10 @@
 //! Styles and scripts, embedded in the program. Their URL has a hash of all of them, so browsers keep them for ever.
 
+use std::fs;
+use std::path::Path;
 use std::sync::LazyLock;
 
+use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::http::header::CACHE_CONTROL;
 use sha2::{Digest, Sha256};
@@ -26,7 +29,7 @@ macro_rules! asset {
         Asset {
             name: $name,
             content_type: $content_type,
-            bytes: include_bytes!(concat!("../../assets/", $name)),
+            bytes: include_bytes!(concat!("../../../assets/", $name)),
         }
     };
 }
@@ -37,8 +40,30 @@ const ASSETS: &[Asset] = &[
     asset!("page.js", SCRIPT),
     asset!("live.js", SCRIPT),
     asset!("act.js", SCRIPT),
+    asset!("choose.js", SCRIPT),
+    asset!("log.js", SCRIPT),
+    asset!("palette.js", SCRIPT),
     asset!("login.js", SCRIPT),
 ];
+
+impl Asset {
+    /// Debug builds read the file, so that a change of it needs no build.
+    fn content(&self) -> Bytes {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/assets"));
+        let file = cfg!(debug_assertions).then(|| fs::read(folder.join(self.name)).ok()).flatten();
+        let content = file.as_deref().unwrap_or(self.bytes);
+        if self.content_type == SCRIPT { without_comments(content) } else { Bytes::copy_from_slice(content) }
+    }
+}
+
+/// A script without what only its authors read: lines that are comments, and indentation.
+fn without_comments(script: &[u8]) -> Bytes {
+    let is_comment = |line: &[u8]| {
+        [&b"//"[..], b"/**", b"* ", b"*/"].iter().any(|mark| line.starts_with(mark)) || line.is_empty()
+    };
+    let lines = script.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
+    lines.filter(|line| !is_comment(line)).flat_map(|line| [line, b"\n"]).flatten().copied().collect()
+}
 
 /// How many bytes of the hash are in a URL.
 const HASH_BYTES: usize = 8;
@@ -57,11 +82,11 @@ pub(crate) fn url(server: &Server, name: &str) -> String {
     server.options.base_path.join(&format!("/a/{}/{name}", *HASH))
 }
 
-pub(super) fn serve(call: &Call<'_>) -> Result<Answer, Problem> {
+pub(in crate::pages) fn serve(call: &Call<'_>) -> Result<Answer, Problem> {
     let name = call.param("file");
     let found = ASSETS.iter().find(|asset| asset.name == name && call.param("hash") == *HASH);
     let asset = found.ok_or_else(|| Problem::not_found("there is no such file in this version"))?;
-    let answer = Answer::text(StatusCode::OK, asset.content_type, asset.bytes);
+    let answer = Answer::text(StatusCode::OK, asset.content_type, asset.content());
     Ok(answer.with(CACHE_CONTROL, "public, max-age=31536000, immutable"))
 }
 
@@ -70,7 +95,17 @@ mod tests {
     use super::*;
 
     fn size(content_type: &str) -> usize {
-        ASSETS.iter().filter(|asset| asset.content_type == content_type).map(|asset| asset.bytes.len()).sum()
+        ASSETS
+            .iter()
+            .filter(|asset| asset.content_type == content_type)
+            .map(|asset| asset.content().len())
+            .sum()
+    }
+
+    #[test]
+    fn a_script_is_served_without_its_comments() {
+        let script = b"// Says hello.\n/**\n * To whom.\n */\nif (x) {\n  hello(\"// x\");\n}\n\n";
+        assert_eq!(without_comments(script), "if (x) {\nhello(\"// x\");\n}\n");
     }
 
     #[test]

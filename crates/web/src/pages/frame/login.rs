@@ -4,12 +4,12 @@
 
 use maud::html;
 
-use super::frame;
+use crate::pages::frame;
 use crate::problem::Problem;
 use crate::request::answer::Answer;
 use crate::request::call::Call;
 
-pub(super) fn show(call: &Call<'_>) -> Result<Answer, Problem> {
+pub(in crate::pages) fn show(call: &Call<'_>) -> Result<Answer, Problem> {
     let content = html! {
         p #message role="status" { "Logging in …" }
         noscript {

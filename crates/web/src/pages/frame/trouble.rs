@@ -4,7 +4,7 @@ use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, StatusCode};
 use maud::{Markup, html};
 
-use super::frame;
+use crate::pages::frame;
 use crate::problem::Problem;
 use crate::request::answer::Answer;
 use crate::server::Server;

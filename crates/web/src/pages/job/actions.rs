@@ -20,6 +20,7 @@ pub(super) fn buttons(visit: &Visit<'_>, record: &JobRecord) -> Markup {
     let post = |label: &'static str, verb: &str| Act {
         label,
         method: "POST",
+        key: if verb == "retry" { "r" } else { "" },
         path: path(&format!("/{verb}")),
         cli: cli::line(&[verb, id]),
         ..Act::default()
@@ -58,7 +59,7 @@ fn edit(path: &dyn Fn(&str) -> String, record: &JobRecord) -> Markup {
     let is_running = job.life.state.name() == StateName::Processing;
     html! {
         details .form {
-            summary { @if is_running { "clone" } @else { "edit or clone" } }
+            summary data-key="e" { @if is_running { "clone" } @else { "edit or clone" } }
             form data-form {
                 label { span { "command" } textarea name="command" rows="3" { (job.command) } }
                 label { span { "queue" } input name="queue" value=(job.queue.as_str()); }
