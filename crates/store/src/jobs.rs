@@ -1,9 +1,11 @@
 //! Jobs: looking at them and changing them.
 
+mod deaths;
 mod output_parts;
 mod search;
 pub mod shipment;
 
+pub use deaths::{Deaths, hour_of};
 pub use output_parts::{MAX_PART_BYTES, OutputPart, ShippedAttempt};
 pub use search::{CauseSummary, FailedAttempt, JobCount, Search, SearchResult};
 

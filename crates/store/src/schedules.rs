@@ -37,6 +37,11 @@ impl dyn Store + '_ {
         self.view(runs::all_with_latest)
     }
 
+    /// All schedules by name, each with its latest runs, the newest first.
+    pub fn schedules_with_runs(&self, limit: usize) -> Result<Vec<(Schedule, Vec<Run>)>> {
+        self.view(|tx| runs::all_with_runs(tx, limit))
+    }
+
     /// A schedule with its latest runs, the newest first.
     pub fn schedule(&self, name: &ScheduleName) -> Result<Option<(Schedule, Vec<Run>)>> {
         self.view(|tx| runs::find_with_latest(tx, name, LAST_RUNS))

@@ -1,6 +1,7 @@
 //! What dead jobs died of: counted wherever a job becomes dead or stops being dead.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use domain::job::cause::Cause;
 use domain::job::edit::Edit;
@@ -11,7 +12,7 @@ use domain::settings::SettingKey;
 use domain::values::name::{QueueName, WorkerId};
 use ops::jobs::dlq::{find_cause, group_by_cause};
 use store::retention::RetentionPass;
-use store::{AfterEdit, CauseSummary, JobFilter, Phase, Settlement};
+use store::{AfterEdit, CauseSummary, Deaths, JobFilter, Phase, Settlement, hour_of};
 
 use crate::store::fixture::new_job::{job, job_id, queue_name};
 use crate::store::fixture::{ACTOR, FAILURE, Fixture, every_store, settlement};
@@ -24,6 +25,7 @@ every_store!(
     the_shares_of_a_stopped_worker_stay,
     causes_are_found_by_their_beginning_and_by_a_job,
     counted_groups_equal_those_found_one_by_one,
+    the_deaths_of_a_cause_are_counted_by_hour,
 );
 
 /// Runs the next job so that it dies with this error line.
@@ -167,4 +169,27 @@ pub(in crate::store) fn assert_causes_of_earlier_jobs(fixture: &Fixture) {
     assert_eq!(counts.len(), 2, "{counts:?}");
     assert_eq!(counts[0], (smtp, 2));
     fixture.recount();
+}
+
+fn the_deaths_of_a_cause_are_counted_by_hour(fixture: &Fixture) {
+    const HOUR: u64 = 3_600;
+    let (worker, began) = (fixture.worker("w"), hour_of(fixture.now()));
+    for (id, queue) in [("a", "mail"), ("b", "mail"), ("c", "default")] {
+        fixture.enqueue(job(id).queue(queue).max_retries(0));
+        die(fixture, &worker, 75, "exit code 75: smtp refused");
+        fixture.pass_secs(2 * HOUR);
+    }
+    let cause = causes(fixture)[0].cause.id();
+    let deaths = |queue: Option<&str>, budget| {
+        let queue = queue.map(queue_name);
+        fixture.store.deaths(cause, queue.as_ref(), budget).expect("the deaths")
+    };
+    let all = deaths(None, Duration::MAX);
+    let by_hour = BTreeMap::from([(began, 1), (began + 2, 1), (began + 4, 1)]);
+    assert_eq!(all, Deaths { by_hour, read: 3, is_exact: true });
+    assert_eq!(deaths(None, Duration::ZERO), all, "one part is read in any case");
+    assert_eq!(deaths(Some("mail"), Duration::MAX).read, 2);
+    assert_eq!(deaths(Some("nowhere"), Duration::MAX), Deaths { is_exact: true, ..Deaths::default() });
+    fixture.retry("a");
+    assert_eq!(deaths(None, Duration::MAX).by_hour.len(), 2, "a job that is retried is not dead");
 }

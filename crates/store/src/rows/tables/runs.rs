@@ -16,6 +16,12 @@ pub(crate) fn all_with_latest(tx: &Tx<'_>) -> Result<Vec<(Schedule, Option<Run>)
     schedules::all(tx)?.into_iter().map(with_latest).collect()
 }
 
+/// All schedules, each with its latest runs, the newest first.
+pub(crate) fn all_with_runs(tx: &Tx<'_>, limit: usize) -> Result<Vec<(Schedule, Vec<Run>)>> {
+    let with_runs = |known: ScheduleRow| Ok((known.schedule, latest(tx, known.id, limit)?));
+    schedules::all(tx)?.into_iter().map(with_runs).collect()
+}
+
 pub(crate) fn find_with_latest(
     tx: &Tx<'_>,
     name: &ScheduleName,

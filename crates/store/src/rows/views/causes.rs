@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::rows::jobs::causes;
-use crate::rows::keys::QueueKey;
+use crate::rows::keys::{JobSeq, QueueKey};
 use crate::rows::tx::Tx;
 use crate::rows::{params, read};
 use crate::{CauseSummary, JobRef, Result};
 use domain::job::cause::CauseId;
 use domain::values::name::QueueName;
+use domain::values::timestamp::Timestamp;
 
 /// The causes with the most dead jobs.
 pub(crate) fn largest(tx: &Tx<'_>, queue_id: Option<QueueKey>, limit: usize) -> Result<Vec<CauseSummary>> {
@@ -60,5 +61,23 @@ fn newest(tx: &Tx<'_>, id: CauseId, queue_id: Option<QueueKey>) -> Result<Option
          order by seq desc limit 1",
         params![id, queue_id],
         |row| Ok(read!(row, JobRef { id, number: row.get("seq")?, state })),
+    )
+}
+
+/// The next dead jobs of a cause, from new to old, and when each died; with `below`, only those of lower numbers.
+pub(crate) fn deaths_below(
+    tx: &Tx<'_>,
+    id: CauseId,
+    queue_id: Option<QueueKey>,
+    below: Option<JobSeq>,
+    limit: usize,
+) -> Result<Vec<(JobSeq, Timestamp)>> {
+    let below = below.unwrap_or(JobSeq::LAST);
+    // By index jobs_by_cause.
+    tx.all(
+        "select seq, finished_at from jobs
+         where cause_id = ?1 and seq < ?2 and (queue_id = ?3 or ?3 is null) order by seq desc limit ?4",
+        params![id, below, queue_id, limit],
+        |row| Ok((row.get("seq")?, row.get("finished_at")?)),
     )
 }
