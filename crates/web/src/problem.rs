@@ -4,6 +4,7 @@ use axum::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 
+use crate::doors::tokens::TokenError;
 use crate::request::answer::{Answer, Body};
 use engine::EngineError;
 use ops::OpError;
@@ -193,6 +194,26 @@ impl From<OpError> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         OpError::from(error).into()
+    }
+}
+
+impl From<TokenError> for Problem {
+    fn from(error: TokenError) -> Self {
+        let detail = chain(&error);
+        match error {
+            TokenError::Missing { nearest, .. } => {
+                let hint = nearest.map(|nearest| format!("did you mean `{nearest}`?"));
+                hint.into_iter().fold(Self::not_found(detail), Self::with_hint)
+            }
+            TokenError::Taken(_) | TokenError::TooMany => Self::conflict(detail),
+            TokenError::BadName { .. } => Self::invalid(detail),
+            TokenError::Write(error) => error.into(),
+            TokenError::Unreadable { .. }
+            | TokenError::Malformed { .. }
+            | TokenError::NotOwn(_)
+            | TokenError::Exposed { .. }
+            | TokenError::Random(_) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "tokens", detail),
+        }
     }
 }
 

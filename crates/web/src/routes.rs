@@ -15,13 +15,14 @@ pub(crate) mod schedules;
 pub(crate) mod session;
 pub(crate) mod status;
 pub(crate) mod table;
+pub(crate) mod tokens;
 pub(crate) mod workers;
 
 use self::table::Route;
 
 /// Every route. A new file adds its rows here.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
-    let tables: [&'static [Route]; 17] = [
+    let tables: [&'static [Route]; 18] = [
         crate::pages::ROUTES,
         health::ROUTES,
         session::ROUTES,
@@ -38,6 +39,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
         events::ROUTES,
         config::ROUTES,
         doctor::ROUTES,
+        tokens::ROUTES,
         crate::stream::ROUTES,
     ];
     tables.into_iter().flatten()

@@ -3,6 +3,8 @@
 //! A row in the store only says that a worker registered and did not deregister. This module decides, for display,
 //! whether its process still exists. ([`sys::host::reach`] decides what a reaper may do about a worker.)
 
+use std::path::PathBuf;
+
 use domain::values::name::QueueName;
 use domain::values::timestamp::Timestamp;
 use store::settings::in_force;
@@ -10,6 +12,8 @@ use store::{Store, StoreError, Worker, WorkerState};
 use sys::fs::liveness_lock;
 use sys::fs::liveness_lock::Role;
 use sys::host;
+use sys::host::Observer;
+use sys::process;
 
 /// Whether a worker that did not deregister is still alive. A live worker holds a file lock, which is visible from any
 /// container. If its lock file cannot be found, the worker counts as alive if its last heartbeat is after `alive_since`.
@@ -41,6 +45,13 @@ pub fn live_and_dead_workers(store: &dyn Store) -> Result<(Vec<Worker>, Vec<Work
 
 fn lease_cutoff(store: &dyn Store) -> Result<Timestamp, StoreError> {
     Ok(store.now()?.saturating_sub(in_force(store)?.lease))
+}
+
+/// The program that a worker runs although its file was replaced; `None` if it runs the current one, or if this process
+/// cannot know.
+pub fn replaced_program(worker: &Worker) -> Option<PathBuf> {
+    let observer = Observer::here().ok()?;
+    observer.sees_processes_of(&worker.origin).then(|| process::replaced_program(worker.pid))?
 }
 
 /// The slots of those of these workers that do not drain.

@@ -51,7 +51,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Problem> {
     Answer::json(&BatchRecordJson { batch: (&batch).into(), eta_ms: eta(store, &batch)? })
 }
 
-fn eta(store: &dyn Store, batch: &Batch) -> Result<Option<u64>, Problem> {
+pub(crate) fn eta(store: &dyn Store, batch: &Batch) -> Result<Option<u64>, Problem> {
     if batch.finished_at.is_some() {
         return Ok(None);
     }

@@ -1,6 +1,7 @@
 //! Settings, and names to complete.
 
 use serde::Deserialize;
+use serde_json::json;
 
 use super::table::{Method, Route};
 use crate::doors::scope::Scope;
@@ -12,6 +13,8 @@ use domain::settings::SettingKey;
 use domain::values::name::JobId;
 use ops::OpError;
 use ops::config::{get, list, set};
+use ops::error::chain;
+use store::settings::in_force;
 use store::{Phase, Store};
 
 /// How many names are suggested.
@@ -34,6 +37,11 @@ pub(crate) const ROUTES: &[Route] = &[
         .about("Returns a setting to its default.")
         .answers(200, "Setting")
         .fails(&[412, 422]),
+    Route::get("/api/v1/config/{key}/check", Scope::Read, check)
+        .about("What is wrong with a value of a setting, beside the other settings; changes nothing.")
+        .takes(&[&[Param::new("value", TEXT, "The value")]])
+        .answers(200, "SettingCheck")
+        .fails(&[422]),
     Route::get("/api/v1/suggest", Scope::Read, suggest)
         .about("Names that begin with a text, at most 20.")
         .takes(&[&[
@@ -73,6 +81,14 @@ fn change(call: &Call<'_>) -> Result<Answer, Problem> {
 
 fn reset(call: &Call<'_>) -> Result<Answer, Problem> {
     Answer::json(&set(call.store()?, key(call)?, None, call.by())?)
+}
+
+/// An invalid value is an answer, not a failure: a form asks while its user types.
+fn check(call: &Call<'_>) -> Result<Answer, Problem> {
+    let mut settings = in_force(call.store()?)?;
+    let value = call.query().get("value").unwrap_or_default();
+    let checked = settings.set(key(call)?, value);
+    Answer::json(&json!({ "value": value, "problem": checked.err().map(|error| chain(&error)) }))
 }
 
 fn suggest(call: &Call<'_>) -> Result<Answer, Problem> {

@@ -58,6 +58,7 @@ fn list(call: &Call<'_>) -> Result<Answer, Problem> {
     };
     let job: Option<JobId> = query.read("job")?;
     let (events, next) = read(call.store()?, range, job.as_ref(), limit, is_shown)?;
+    let events: Vec<NumberedEventJson> = events.into_iter().map(NumberedEventJson::from).collect();
     let answer = Answer::json(&events)?;
     match next {
         Some(EventRange::After(number)) => Ok(answer.with_next(&page(call, "after", number))),
@@ -71,14 +72,14 @@ fn page(call: &Call<'_>, name: &str, number: u64) -> String {
 }
 
 /// The events in the direction of the range, and where the next page begins.
-fn read(
+pub(crate) fn read(
     store: &dyn Store,
     mut range: EventRange,
     job: Option<&JobId>,
     limit: usize,
     is_shown: impl Fn(&Event) -> bool,
-) -> Result<(Vec<NumberedEventJson>, Option<EventRange>), Problem> {
-    let (mut shown, mut seen): (Vec<NumberedEventJson>, usize) = (Vec::new(), 0);
+) -> Result<(Vec<Event>, Option<EventRange>), Problem> {
+    let (mut shown, mut seen): (Vec<Event>, usize) = (Vec::new(), 0);
     while seen < MAX_READ {
         let mut found = store.events(&EventPage { range, limit: CHUNK, job: job.cloned() })?;
         let is_last = found.len() < CHUNK;
@@ -95,7 +96,7 @@ fn read(
                 EventRange::Before(_) => EventRange::Before(event.number),
             };
             if is_shown(&event) {
-                shown.push(event.into());
+                shown.push(event);
             }
         }
         if is_last {

@@ -1,6 +1,7 @@
 //! Schedules, and their calendar.
 
 mod calendar;
+mod preview;
 mod request;
 
 use axum::http::StatusCode;
@@ -53,6 +54,10 @@ pub(crate) const ROUTES: &[Route] = &[
         .takes(&[calendar::PARAMS])
         .answers(200, "CalendarEntry[]")
         .fails(&[422]),
+    Route::get("/api/v1/calendar/preview", Scope::Read, preview::preview)
+        .about("The next times of a schedule that does not exist yet, or what is wrong with them.")
+        .takes(&[preview::PARAMS])
+        .answers(200, "SchedulePreview"),
 ];
 
 fn list(call: &Call<'_>) -> Result<Answer, Problem> {

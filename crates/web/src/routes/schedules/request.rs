@@ -51,14 +51,24 @@ impl NewScheduleRequest {
     }
 
     fn when(&self) -> Result<When, Problem> {
-        if self.tz.is_some() && self.cron.is_none() {
+        Self::when_of(self.cron.as_deref(), self.tz.as_deref(), self.every.as_deref(), self.at)
+    }
+
+    /// The times of a schedule, from the texts of its fields.
+    pub(super) fn when_of(
+        cron_line: Option<&str>,
+        zone: Option<&str>,
+        every: Option<&str>,
+        at: Option<Timestamp>,
+    ) -> Result<When, Problem> {
+        if zone.is_some() && cron_line.is_none() {
             return Err(Problem::invalid("`tz` needs `cron`"));
         }
-        match (&self.cron, &self.every, self.at) {
+        match (cron_line, every, at) {
             (Some(line), None, None) if line.chars().count() > MAX_CRON_CHARS => {
                 Err(Problem::invalid(format!("`cron` may have at most {MAX_CRON_CHARS} characters")))
             }
-            (Some(line), None, None) => Ok(cron(line, self.tz.as_deref())?),
+            (Some(line), None, None) => Ok(cron(line, zone)?),
             (None, Some(period), None) => {
                 let period = parse_span(period)
                     .map_err(|error| Problem::invalid(format!("invalid every `{period}` ({error})")))?;
