@@ -7,6 +7,7 @@ mod client;
 mod document;
 mod doors;
 mod endings;
+mod flows;
 mod metrics;
 mod pages;
 mod postgres;

@@ -4,17 +4,14 @@
 
 mod batches;
 mod dead;
-mod enqueue;
-mod events;
 mod frame;
-mod hooks;
 mod job;
 mod jobs;
 pub(crate) mod live;
+mod manage;
 pub(crate) mod overview;
 mod queues;
 mod schedules;
-mod settings;
 pub(crate) mod view;
 pub(crate) mod visit;
 mod workers;
@@ -22,6 +19,7 @@ mod workers;
 pub(crate) use self::frame::trouble;
 
 use self::frame::{assets, login};
+use self::manage::{enqueue, events, hooks, settings};
 use self::view::View;
 use self::visit::Visit;
 use crate::doors::scope::Scope;
@@ -46,12 +44,18 @@ pub(crate) const PAGES: &[Page] = &[
     Page { path: "/dead", query: &[dead::PARAMS], show: dead::show },
     Page { path: "/queues", query: &[], show: queues::show },
     Page { path: "/workers", query: &[], show: workers::show },
-    Page { path: "/schedules", query: &[], show: schedules::show },
+    Page { path: "/schedules", query: &[schedules::PARAMS], show: schedules::show },
     Page { path: "/batches", query: &[], show: batches::show },
     Page { path: "/hooks", query: &[], show: hooks::show },
     Page { path: "/events", query: &[events::PARAMS], show: events::show },
-    Page { path: "/settings", query: &[], show: settings::show },
-    Page { path: "/enqueue", query: &[], show: enqueue::show },
+    Page { path: "/settings", query: &[settings::PARAMS], show: settings::show },
+    Page { path: "/enqueue", query: &[enqueue::PARAMS], show: enqueue::show },
+    Page { path: "/dead/{cause}", query: &[dead::cause::PARAMS], show: dead::cause::show },
+    Page { path: "/queues/{queue}", query: &[queues::queue::PARAMS], show: queues::queue::show },
+    Page { path: "/workers/{worker}", query: &[], show: workers::worker::show },
+    Page { path: "/schedules/{schedule}", query: &[], show: schedules::schedule::show },
+    Page { path: "/batches/{batch}", query: &[], show: batches::batch::show },
+    Page { path: "/hooks/{hook}", query: &[], show: hooks::hook::show },
 ];
 
 pub(crate) const ROUTES: &[Route] = &[
@@ -70,6 +74,12 @@ pub(crate) const ROUTES: &[Route] = &[
     route(&PAGES[9]).about("The event log."),
     route(&PAGES[10]).about("The settings."),
     route(&PAGES[11]).about("The form that enqueues a job."),
+    route(&PAGES[12]).about("A cause of death, and the retry of one of its jobs before the others."),
+    route(&PAGES[13]).about("A queue."),
+    route(&PAGES[14]).about("A worker."),
+    route(&PAGES[15]).about("A schedule."),
+    route(&PAGES[16]).about("A batch."),
+    route(&PAGES[17]).about("A hook."),
     Route::stream("/live", Scope::Read, live::start).about("What changes on pages.").takes(&[live::PARAMS]),
     Route::get("/live/now", Scope::Read, live::now)
         .about("The sections of a page, for a browser that cannot have the stream.")

@@ -32,7 +32,7 @@ fn page(server: &Server, path: &str) -> Response {
 
 /// Runs all jobs that are due.
 fn work(server: &Server) {
-    server.home.run(["worker", "start", "--once", "--concurrency", "1"]).ok();
+    server.home.run(["worker", "run", "--until-empty"]).ok();
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn every_page_is_there_says_its_name_and_loads_only_our_own_files() {
 }
 
 #[test]
-fn a_browser_without_a_session_is_told_how_to_log_in() {
+fn a_browser_without_a_session_learns_how_to_log_in() {
     let server = Server::new();
     for path in PAGES {
         let answer = server.request("GET", path).with("Accept", "text/html").send().expects(401);

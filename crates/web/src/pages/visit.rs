@@ -1,6 +1,7 @@
 //! A visit to a page, by a browser that loads it or by the hub that keeps it current.
 
 use std::cell::OnceCell;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::doors::scope::Scope;
@@ -9,7 +10,7 @@ use crate::request::call::Call;
 use crate::request::query::{Query, encode};
 use crate::server::Server;
 use domain::values::clock::{Clock, TimeFormat};
-use domain::values::name::JobId;
+use domain::values::name::{JobId, NameError};
 use domain::values::timestamp::Timestamp;
 use jiff::tz::TimeZone;
 use ops::OpError;
@@ -65,6 +66,13 @@ impl<'a> Visit<'a> {
     pub(crate) fn param(&self, name: &str) -> &str {
         let found = self.params.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).unwrap_or_default()
+    }
+
+    /// The name in the path.
+    pub(crate) fn name<T: FromStr<Err = NameError>>(&self, param: &str) -> Result<T, Problem> {
+        let typed = self.param(param);
+        let bad = |source| OpError::BadName { what: "name", typed: typed.to_owned(), source };
+        typed.parse().map_err(|source| bad(source).into())
     }
 
     pub(crate) fn may_operate(&self) -> bool {

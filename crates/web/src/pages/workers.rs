@@ -1,74 +1,80 @@
-//! The workers, and what each of them runs.
+//! The workers as lanes: each slot with the job that it runs.
+
+mod lanes;
+pub(super) mod worker;
 
 use maud::{Markup, html};
 
+use self::lanes::Lanes;
 use super::view::{Place, View};
 use super::visit::Visit;
+use crate::parts::button::Act;
+use crate::parts::cli;
 use crate::parts::number::counted;
-use crate::parts::{cli, job_row, time};
 use crate::problem::Problem;
-use domain::job::Job;
-use domain::job::life::StateName;
-use domain::text::hostile::printable;
-use store::{JobFilter, Page, Phase, Worker};
-
-/// More running jobs are on the page of jobs.
-const MAX_RUNNING: usize = 200;
+use ops::worker::live::live_and_dead_workers;
+use store::Worker;
 
 pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
-    let filter = JobFilter::in_phase(Phase::State(StateName::Processing));
-    let running = visit.store.list(&filter, &Page { limit: MAX_RUNNING, after: None })?;
-    let workers = &visit.status()?.workers;
-    let view = View::new("Workers", Place::Workers);
-    Ok(view.with("workers", "Workers", list(visit, workers)).with(
-        "running",
-        "Running jobs",
-        jobs(visit, &running),
-    ))
+    let (live, dead) = live_and_dead_workers(visit.store)?;
+    let lanes = Lanes::read(visit)?;
+    let mut view =
+        View::new("Workers", Place::Workers).with("workers", "Workers", list(visit, &live, &lanes));
+    if !dead.is_empty() {
+        view = view.with("silent", "Silent workers", silent(visit, &dead, &lanes));
+    }
+    Ok(view)
 }
 
-fn list(visit: &Visit<'_>, workers: &[Worker]) -> Markup {
+fn list(visit: &Visit<'_>, workers: &[Worker], lanes: &Lanes) -> Markup {
+    let slots: u64 = workers.iter().map(|worker| u64::from(worker.concurrency)).sum();
+    let busy: u64 = workers.iter().map(|worker| u64::from(worker.running.min(worker.concurrency))).sum();
     html! {
-        div .bar { h1 { "Workers" } span { (counted(workers.len() as u64, "worker", "workers")) } (cli::copyable("queuectl worker list")) }
+        div .bar {
+            h1 { "Workers" }
+            span { (counted(workers.len() as u64, "worker", "workers")) " · " (busy) " of " (counted(slots, "slot", "slots")) " busy" }
+            @if visit.may_operate() && !workers.is_empty() { (drain(visit).markup()) (stop_now(visit).markup()) }
+            (cli::copyable("queuectl worker list"))
+        }
         @if workers.is_empty() {
             div .empty { p { "No worker runs, so no job starts. This starts one:" } p { (cli::copyable("queuectl worker start")) } }
         } @else {
-            div .scroll {
-                table .rows {
-                    thead {
-                        tr {
-                            th scope="col" { "worker" } th scope="col" { "host" } th scope="col" .number { "process" }
-                            th scope="col" { "state" } th scope="col" .number { "running" } th scope="col" { "started" }
-                            th scope="col" { "heartbeat" } th scope="col" { "health" }
-                        }
-                    }
-                    tbody { @for worker in workers { (row(visit, worker)) } }
-                }
-            }
+            @for worker in workers { (lanes.worker(visit, worker)) }
         }
     }
 }
 
-fn row(visit: &Visit<'_>, worker: &Worker) -> Markup {
+fn silent(visit: &Visit<'_>, workers: &[Worker], lanes: &Lanes) -> Markup {
     html! {
-        tr id=(worker.id) {
-            td { a .id href=(visit.jobs_url(&[("worker", worker.id.as_str())])) { (printable(worker.id.as_str())) } }
-            td { (printable(&worker.host)) }
-            td .number { (worker.pid) }
-            td { (worker.state.name()) }
-            td .number { (worker.running) "/" (worker.concurrency) }
-            td { (time::ago(visit.now, worker.started_at)) }
-            td { (time::ago(visit.now, worker.last_heartbeat)) }
-            td .error { (printable(worker.health.as_deref().unwrap_or("fine"))) }
-        }
+        h2 { "Silent" }
+        p .note { "These workers did not say goodbye. Another worker takes over their jobs, unless their machine is gone for good." }
+        @for worker in workers { (lanes.worker(visit, worker)) }
     }
 }
 
-fn jobs(visit: &Visit<'_>, running: &[Job]) -> Markup {
-    html! {
-        h2 { "Running" }
-        @if running.is_empty() { p .empty { "No job runs." } } @else {
-            div .scroll { table .rows.jobs { (job_row::head(false)) tbody { @for job in running { (job_row::row(visit, job, false)) } } } }
-        }
+/// There is no order to a single worker: a stop concerns all workers of this home on this machine.
+fn drain<'a>(visit: &Visit<'_>) -> Act<'a> {
+    Act {
+        label: "drain",
+        method: "POST",
+        path: visit.url("/api/v1/workers/stop"),
+        body: "{}".to_owned(),
+        ask: "Drain all workers of this queue on this machine? They finish what they run, start nothing more, and exit."
+            .to_owned(),
+        cli: cli::line(&["worker", "stop"]),
+        ..Act::default()
+    }
+}
+
+fn stop_now<'a>(visit: &Visit<'_>) -> Act<'a> {
+    Act {
+        label: "stop now",
+        body: r#"{"now":true}"#.to_owned(),
+        ask: "Stop all workers of this queue on this machine now? Their running jobs are killed and run again later."
+            .to_owned(),
+        cli: cli::line(&["worker", "stop", "--now"]),
+        type_in: "now".to_owned(),
+        is_final: true,
+        ..drain(visit)
     }
 }

@@ -21,6 +21,16 @@ pub(crate) fn copyable(line: &str) -> Markup {
     }
 }
 
+/// A place that a script fills with a command, with a button that copies it.
+pub(crate) fn block(shows: &str) -> Markup {
+    html! {
+        div .cli-block {
+            pre .cli data-shows=(shows) {}
+            button type="button" data-copies=(shows) aria-label="Copy this command" { "copy" }
+        }
+    }
+}
+
 /// A sentence whose parts in backticks are code.
 pub(crate) fn with_code(sentence: &str) -> Markup {
     html! {

@@ -6,23 +6,31 @@ use maud::{Markup, html};
 
 /// The height, in units of the drawing, which is stretched to its place.
 const HEIGHT: u64 = 20;
+/// A bar that is not empty is never lower.
+const MIN_HEIGHT: u64 = 2;
 /// The width of a step.
 const STEP: usize = 4;
 
-/// A bar for each count; `label` says in words what they are.
-pub(crate) fn bars(counts: &[u64], label: &str) -> Markup {
+/// Bars from old to new. `class` colours them; `about` says what they count, also to those who cannot see the drawing.
+pub(crate) fn bars(counts: &[u64], class: &str, about: &str) -> Markup {
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
-    let mut path = String::new();
-    for (at, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        let height = (count * HEIGHT / most).max(1);
-        let _ = write!(path, "M{} {HEIGHT}v-{height}h3v{height}z", at * STEP);
-    }
+    let width = counts.len() * STEP;
     html! {
-        svg .spark viewBox={ "0 0 " (counts.len() * STEP) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(label) {
-            title { (label) }
-            path d=(path) {}
+        svg class={ "spark " (class) } viewBox={ "0 0 " (width) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(about) {
+            title { (about) }
+            path .ground d={ "M0 " (HEIGHT) "h" (width) } {}
+            path d=(bar_path(counts, most)) {}
         }
     }
+}
+
+fn bar_path(counts: &[u64], most: u64) -> String {
+    let mut path = String::new();
+    for (at, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let height = (count * HEIGHT / most).max(MIN_HEIGHT);
+        let _ = write!(path, "M{} {HEIGHT}v-{height}h3v{height}z", at * STEP);
+    }
+    path
 }
 
 /// Lines on one scale, whose steps may lack a value.
@@ -58,14 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_count_is_drawn_and_said() {
-        let drawn = bars(&[0, 1, 1_000], "the last hours").into_string();
-        assert!(drawn.contains("aria-label=\"the last hours\""), "{drawn}");
-        assert_eq!(
-            drawn.matches('v').count() - drawn.matches("viewBox").count() - drawn.matches("svg").count() * 2,
-            4,
-            "{drawn}"
-        );
+    fn the_highest_bar_is_full_and_the_smallest_can_be_seen() {
+        assert_eq!(bar_path(&[0, 1_000, 1], 1_000), "M4 20v-20h3v20zM8 20v-2h3v2z");
+        let drawn = bars(&[0, 0], "dead", "no deaths").into_string();
+        assert!(drawn.contains("aria-label=\"no deaths\"") && drawn.contains("d=\"\""), "{drawn}");
     }
 
     #[test]

@@ -49,7 +49,7 @@ fn a_tab_is_read_and_used_as_by_a_person() {
     assert_eq!(tab.focus(), "searchbox \"Go to\"");
     tab.type_text("Events").press("Enter").wait_for_path("/events");
     tab.open("/enqueue").fill("textbox", "command", "echo 1").fill("textbox", "command", "echo 2");
-    tab.wait_for_text("queuectl enqueue -- echo 2");
+    tab.wait_for_text("queuectl enqueue --command 'echo 2'");
     tab.reload().wait_for_no_text("echo 2");
 
     tab.viewport(640, 480).theme("dark").reduced_motion().slow_processor(2);

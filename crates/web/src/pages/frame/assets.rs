@@ -44,6 +44,7 @@ const ASSETS: &[Asset] = &[
     asset!("log.js", SCRIPT),
     asset!("palette.js", SCRIPT),
     asset!("login.js", SCRIPT),
+    asset!("forms.js", SCRIPT),
 ];
 
 impl Asset {

@@ -103,7 +103,7 @@ fn lines(visit: &Visit<'_>, record: &JobRecord, attempt: &Attempt) -> Result<Opt
             match piece {
                 Piece::Output(chunk) => bytes.extend_from_slice(&chunk.bytes),
                 Piece::Cut { bytes: cut } => {
-                    bytes.extend(format!("[{cut} bytes were not kept here]\n").bytes())
+                    bytes.extend(format!("[{cut} bytes were not kept here]\n").bytes());
                 }
             }
         }

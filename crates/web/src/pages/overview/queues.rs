@@ -88,7 +88,7 @@ fn row(visit: &Visit<'_>, recent: &Recent, metrics: &QueueMetrics, trends: &Tren
             td .number { (time::span_or_dash(figures.waited(0.95))) }
             td .number { (time::span_or_dash(figures.ran(0.95))) }
             td .number { (linked("dead", count(StateName::Dead))) }
-            td { @match hours { Some(hours) => (sparkline::bars(hours, &label(hours))), None => span .zero { "–" } } }
+            td { @match hours { Some(hours) => (sparkline::bars(hours, "done", &label(hours))), None => span .zero { "–" } } }
             td { (limits(visit, queue)) }
         }
     }

@@ -1,0 +1,72 @@
+//! Dead jobs: one is retried before the rest, and a removal needs their number.
+
+use crate::cli::harness::Home;
+use crate::web::browser::Site;
+
+/// Jobs of one cause that succeed once a file exists.
+fn failing(count: usize) -> Site {
+    let home = Home::with_queue();
+    let command =
+        format!("test -e {}/fixed || {{ echo smtp refused >&2; exit 75; }}", home.folder().display());
+    for number in 0..count {
+        let id = format!("m{number}");
+        home.run(["enqueue", "--id", &id, "--queue", "mail", "--max-retries", "0", "--command", &command])
+            .ok();
+    }
+    work(&home);
+    Site::new(home)
+}
+
+fn work(home: &Home) {
+    home.run(["worker", "run", "--until-empty"]).ok();
+}
+
+fn state(site: &Site, job: &str) -> String {
+    site.server.get(&format!("/api/v1/jobs/{job}"))["state"].as_str().expect("a state").to_owned()
+}
+
+#[test]
+fn a_cause_shows_when_its_jobs_died_and_one_is_retried_before_the_others() {
+    let site = failing(3);
+    let tab = site.open("/dead");
+    tab.wait_for_text("exit code 75: smtp refused").wait_for_text("3 in 24 h");
+    assert!(tab.text().contains("queuectl dlq retry --cause"), "{}", tab.text());
+    assert_eq!(tab.count(".cause-row .spark path[d^=M]"), 2, "the ground, and one hour with deaths");
+    std::fs::write(site.server.home.folder().join("fixed"), "").expect("the cause is gone");
+    tab.click("button", "retry one first").wait_for_text("Retried first");
+    assert!(tab.path().ends_with("?canary=m2"), "{}", tab.path());
+    tab.wait_for_text("waits for a worker").wait_for_text("2 dead jobs");
+    work(&site.server.home);
+    tab.wait_for_text("It succeeded, so the cause seems to be gone.");
+    assert_eq!((state(&site, "m2"), state(&site, "m0")), ("completed".into(), "dead".into()));
+    tab.click("button", "retry the other 2").wait_for_text("Retry 2 jobs?");
+    tab.wait_for_text("queuectl dlq retry --cause");
+    tab.click_on("dialog button[value=yes]").wait_for_text("No dead job has this cause any more");
+    work(&site.server.home);
+    assert_eq!((state(&site, "m0"), state(&site, "m1")), ("completed".into(), "completed".into()));
+    tab.open("/dead").wait_for_text("No job is dead");
+}
+
+#[test]
+fn a_canary_that_dies_again_leaves_the_others_alone() {
+    let site = failing(2);
+    let tab = site.open("/dead");
+    tab.click("button", "retry one first").wait_for_text("Retried first");
+    work(&site.server.home);
+    tab.wait_for_text("It died again, so the cause is still there");
+    assert!(!tab.text().contains("retry the other"), "{}", tab.text());
+    assert_eq!((state(&site, "m0"), state(&site, "m1")), ("dead".into(), "dead".into()));
+    site.expect_fault("404");
+    tab.open("/dead/ffffffff").wait_for_text("no dead job has the cause");
+}
+
+#[test]
+fn the_jobs_of_a_cause_are_removed_once_their_number_is_typed() {
+    let site = failing(2);
+    let tab = site.open("/dead");
+    tab.click("button", "remove all").wait_for_text("Remove 2 jobs for ever");
+    assert_eq!(tab.eval("document.querySelector('dialog button[value=yes]').disabled"), true);
+    tab.type_text("2");
+    tab.click_on("dialog button[value=yes]").wait_for_text("No job is dead");
+    assert_eq!(site.server.get("/api/v1/jobs").as_array().map(Vec::len), Some(0));
+}
