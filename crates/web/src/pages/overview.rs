@@ -144,13 +144,6 @@ fn chart_bar(visit: &Visit<'_>, range: &str, queue: Option<&QueueName>, recent: 
     }
 }
 
-/// The table of all queues.
-pub(super) fn queue_table(visit: &Visit<'_>, recent: &Recent) -> Markup {
-    let all: Vec<&QueueMetrics> = recent.queues.iter().collect();
-    let trends = visit.server.trends.read(visit.store).unwrap_or_default();
-    queues::rows(visit, recent, &all, &trends)
-}
-
 fn newest(visit: &Visit<'_>, failures: &[(FailedAttempt, usize)]) -> Markup {
     html! {
         h2 { "Newest failures" }
