@@ -28,6 +28,7 @@ every_store!(
     rows_that_are_moved_or_imported_enter_nothing,
     an_imported_queue_keeps_its_history,
     queues_are_counted_apart,
+    attempts_that_ended_are_counted_by_the_hour,
     the_totals_equal_a_recount_of_all_attempts_however_often_they_are_folded,
     a_dry_run_folds_nothing,
     a_recent_time_leaves_out_what_was_before,
@@ -265,6 +266,23 @@ fn queues_are_counted_apart(fixture: &Fixture) {
         let QueueMetrics { activity, enqueued, .. } = total(fixture, queue);
         assert_eq!((activity.started, activity.finished(), enqueued), (jobs, jobs, jobs), "{queue}");
     }
+}
+
+fn attempts_that_ended_are_counted_by_the_hour(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    run(fixture, &worker, 1, Outcome::Success);
+    fixture.pass_secs(90 * MINUTE);
+    fixture.enqueue_all([job("b").queue("mail")]);
+    run(fixture, &worker, 1, Outcome::Success);
+    let hours = |count: usize| {
+        let found = fixture.store.ended_per_hour(count).expect("the hours");
+        let named = found.into_iter().map(|(queue, hours)| (queue.to_string(), hours));
+        named.collect::<BTreeMap<String, Vec<u64>>>()
+    };
+    let of = |queue: &str, hours: [u64; 3]| (queue.to_owned(), hours.to_vec());
+    assert_eq!(hours(3), BTreeMap::from([of("default", [0, 1, 0]), of("mail", [0, 0, 1])]));
+    assert_eq!(hours(1), BTreeMap::from([("mail".to_owned(), vec![1])]), "what is older is left out");
 }
 
 /// All ended attempts of a queue, counted from the history of its jobs.

@@ -46,7 +46,7 @@ fn a_tab_is_read_and_used_as_by_a_person() {
         (1, "Jobs".into(), "/jobs".into())
     );
     tab.press("Ctrl+k").wait_for("dialog[open]");
-    assert_eq!(tab.focus(), "searchbox \"Go to\"");
+    assert_eq!(tab.focus(), "combobox \"Go to\"");
     tab.type_text("Events").press("Enter").wait_for_path("/events");
     tab.open("/enqueue").fill("textbox", "command", "echo 1").fill("textbox", "command", "echo 2");
     tab.wait_for_text("queuectl enqueue --command 'echo 2'");
@@ -68,7 +68,8 @@ fn a_tab_is_read_and_used_as_by_a_person() {
     let other = site.open("/dead");
     assert_eq!([&tab, &other].map(|tab| tab.eval("document.hidden")), [false, false]);
     assert!(other.text().contains("No job is dead"));
-    assert!(site.requests().iter().any(|url| url.ends_with("/live?page=%2Fdead")));
+    let is_streamed = |url: &String| url.contains("/live?page=") && url.contains("%2Fdead");
+    other.until("the stream has the page of the second tab", || site.requests().iter().any(is_streamed));
 }
 
 #[test]

@@ -142,7 +142,7 @@ impl<'a> Tab<'a> {
     }
 
     #[track_caller]
-    pub(super) fn until(&self, what: &str, is_done: impl Fn() -> bool) {
+    pub(crate) fn until(&self, what: &str, is_done: impl Fn() -> bool) {
         let end = Instant::now() + WAIT_TIMEOUT;
         while !is_done() {
             assert!(Instant::now() < end, "waited too long until {what}; the tab shows {}", self.summary());
