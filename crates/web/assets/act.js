@@ -33,7 +33,7 @@ export const confirm = async (question, verb, cli, typed, isFinal) => {
     input.addEventListener("input", () => { yes.disabled = input.value.replaceAll(",", "").trim() !== typed; });
     content.push(el("label", {}, el("span", {}, `Type ${typed} to confirm`), input));
   }
-  const no = el("button", { value: "no" }, "Cancel");
+  const no = el("button", { value: "no" }, "No");
   // The first button answers the Enter key, so it is the harmless one.
   content.push(el("div", { className: "buttons" }, no, yes));
   const closed = ask(question, ...content);
@@ -99,6 +99,7 @@ document.addEventListener("submit", (event) => {
 export const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 for (const form of document.querySelectorAll("form[data-form=all]")) {
   const [cli, curl] = ["cli", "curl"].map((id) => document.getElementById(`as-${id}`));
+  if (!cli) continue;
   const show = () => {
     const body = fields(form, true);
     const words = Object.entries(body).filter(([name]) => name !== "command").flatMap(([name, value]) => [value].flat().flatMap((one) => [`--${name === "tags" ? "tag" : name.replaceAll("_", "-")}`, quote(String(one))]));

@@ -9,7 +9,7 @@ const list = () => document.querySelector("#log .log");
 const numberOf = (row) => Number(row?.id.slice(1) ?? 0);
 const lines = () => [...(list()?.querySelectorAll("li[id]") ?? [])];
 const total = () => Number(list()?.dataset.lines ?? 0);
-let stream, isFollowing = false, isLoading = false, text = params.get("q") ?? "", hits = [], at = -1;
+let stream, loading = Promise.resolve(), isFollowing = false, isLoading = false, text = params.get("q") ?? "", hits = [], at = -1;
 
 const query = (more) => {
   const { job, attempt } = list().dataset;
@@ -45,8 +45,9 @@ const mark = () => {
 };
 
 /** Loads another window; the row under the eyes of the reader stays where it is. */
-const load = async (more) => {
-  if (isLoading || !list()) return;
+const load = (more) => (loading = loading.then(() => loadNow(more)));
+const loadNow = async (more) => {
+  if (!list()) return;
   isLoading = true;
   try {
     const response = await fetch(`${base}/live/rows?${query(more)}`);

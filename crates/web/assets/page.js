@@ -31,7 +31,12 @@ export const ask = (title, ...content) => {
   dialog.returnValue = "";
   dialog.showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true });
+    dialog.addEventListener("close", function closed() {
+      // The event of the dialog before this one may come late.
+      if (dialog.open) return;
+      dialog.removeEventListener("close", closed);
+      resolve(dialog.returnValue);
+    });
   });
 };
 

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use super::view::{Place, View};
 use super::visit::Visit;
 use crate::parts::job_row::cut;
-use crate::parts::number::{counted, grouped};
+use crate::parts::number::grouped;
 use crate::parts::{chart, cli, state, time};
 use crate::problem::Problem;
 use crate::request::query::{Param, TEXT, encode};
@@ -223,7 +223,7 @@ fn next(visit: &Visit<'_>, coming: &[Coming]) -> Markup {
                 }
             }
         }
-        @if coming.len() == MAX_COMING { p .more { (counted(MAX_COMING as u64, "entry", "entries")) " of more: " (cli::copyable("queuectl upcoming")) } }
+        @if coming.len() == MAX_COMING { p .more { "more: " (cli::copyable("queuectl upcoming")) } }
     }
 }
 

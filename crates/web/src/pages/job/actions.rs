@@ -8,6 +8,7 @@ use crate::parts::cli;
 use crate::request::query::encode;
 use domain::job::JobRecord;
 use domain::job::life::StateName;
+use domain::text::hostile::printable_lines;
 
 /// Only what the state allows and the visitor may do.
 pub(super) fn buttons(visit: &Visit<'_>, record: &JobRecord) -> Markup {
@@ -61,7 +62,11 @@ fn edit(path: &dyn Fn(&str) -> String, record: &JobRecord) -> Markup {
         details .form {
             summary data-key="e" { @if is_running { "clone" } @else { "edit or clone" } }
             form data-form {
-                label { span { "command" } textarea name="command" rows="3" { (job.command) } }
+                @if printable_lines(&job.command) == job.command {
+                    label { span { "command" } textarea name="command" rows="3" { (job.command) } }
+                } @else {
+                    p .note { "The command has characters that cannot be shown: " code { (cli::line(&["edit", job.id.as_str()])) } " changes it." }
+                }
                 label { span { "queue" } input name="queue" value=(job.queue.as_str()); }
                 label { span { "priority" } input name="priority" type="number" value=(job.priority) data-number; }
                 label { span { "retries" } input name="max_retries" type="number" min="0" value=(job.life.max_retries) data-number; }
