@@ -3,7 +3,7 @@
 mod command_line;
 mod perform;
 
-pub(crate) use self::command_line::{is_reading, split_words};
+pub(crate) use self::command_line::{is_endless, is_reading, split_words};
 pub(crate) use self::perform::{Actor, ActorOptions};
 
 use domain::job::life::StateName;

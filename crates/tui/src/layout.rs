@@ -79,7 +79,7 @@ impl Layout {
             let share = if width >= WIDE { free.height * 2 / 5 } else { free.height * 2 / 7 };
             self.log = take_bottom(&mut free, share.max(4));
         }
-        if has_job && width >= WIDE && state.tab != Tab::Overview {
+        if has_job && Self::is_wide(state) && state.tab != Tab::Overview {
             let mut left = free;
             left.width = free.width / 2 + free.width / 20;
             self.detail = Rect { x: left.width + 1, width: free.width - left.width - 1, ..free };
@@ -88,6 +88,11 @@ impl Layout {
         self.title = take_top(&mut free, 1);
         self.columns = take_top(&mut free, 1);
         self.rows = free;
+    }
+
+    /// Whether there is room beside a list.
+    pub(crate) fn is_wide(state: &State) -> bool {
+        state.size.width >= WIDE
     }
 
     /// Whether the overview has charts.

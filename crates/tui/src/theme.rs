@@ -32,20 +32,24 @@ pub(crate) enum Role {
     Scheduled,
     Blocked,
     Running,
+    /// What a command writes to standard error.
+    ErrorOutput,
     /// Less important than the rest.
     Quiet,
 }
 
 impl Theme {
+    /// Of the 16 colours, plain blue cannot be read on black, and yellow hardly on white: yellow is for signs and short
+    /// words only.
     pub(crate) fn style(self, role: Role) -> Style {
         let (basic, exact) = match role {
-            Role::Accent => (Color::Blue, (0x2f, 0x7f, 0xd6)),
+            Role::Accent | Role::Running => (Color::LightBlue, (0x2f, 0x7f, 0xd6)),
             Role::Warning => (Color::Yellow, (0xb0, 0x70, 0x00)),
             Role::Error => (Color::Red, (0xd6, 0x45, 0x3b)),
             Role::Good => (Color::Green, (0x1f, 0x8f, 0x5f)),
             Role::Scheduled => (Color::Magenta, (0x8a, 0x63, 0xd2)),
             Role::Blocked => (Color::Yellow, (0x96, 0x72, 0x4e)),
-            Role::Running => (Color::Cyan, (0x2f, 0x7f, 0xd6)),
+            Role::ErrorOutput => (Color::Magenta, (0xb0, 0x70, 0x00)),
             Role::Quiet => (Color::DarkGray, (0x75, 0x7d, 0x85)),
         };
         match self.colors {
@@ -61,9 +65,10 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// The row under the cursor, the current tab.
+    /// The row under the cursor, the current tab. One colour throughout: reversed, each cell would get a background of its
+    /// own.
     pub(crate) fn chosen() -> Style {
-        Style::new().add_modifier(Modifier::BOLD | Modifier::REVERSED)
+        Style::new().fg(Color::Reset).add_modifier(Modifier::BOLD | Modifier::REVERSED)
     }
 
     pub(crate) fn state(self, state: StateName) -> Style {

@@ -270,6 +270,7 @@ mod tests {
             at: NOW,
             status: Status { jobs, queues, workers: vec![worker()], problems },
             latest: Some(AttemptRate { completed: 25, failed: 1, over: Duration::from_secs(2) }),
+            recent: None,
             minute: Some(AttemptRate { completed: 30, failed: 1, over: Duration::from_secs(60) }),
             hour: hour(),
             running: vec![running("a", 75, "make test"), running("b", 3, "echo \x1b[31m漢字")],

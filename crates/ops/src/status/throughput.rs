@@ -66,6 +66,13 @@ impl Throughput {
         self.rate_since(self.samples.len().checked_sub(2)?)
     }
 
+    /// Over the last moments: at least this long, so that two samples shortly after each other show no burst.
+    pub fn over(&self, span: Duration) -> Option<AttemptRate> {
+        let last = self.samples.back()?.at;
+        let is_before = |sample: &Sample| last.saturating_sub(sample.at) >= span;
+        self.rate_since(self.samples.iter().rposition(is_before).unwrap_or(0))
+    }
+
     /// Over the last minute, or since the first sample.
     pub fn last_minute(&self) -> Option<AttemptRate> {
         self.rate_since(0)
@@ -124,6 +131,18 @@ mod tests {
         throughput.take(seconds(4), &[queue("a", &[(StateName::Completed, 2)]), queue("b", &[])]);
         assert_eq!(throughput.since_last(), Some(AttemptRate { completed: 0, failed: 0, over: seconds(2) }));
         assert_eq!(throughput.last_minute(), Some(AttemptRate { over: seconds(4), ..rate }));
+    }
+
+    #[test]
+    fn a_rate_over_moments_reaches_back_far_enough() {
+        let mut throughput = Throughput::default();
+        for (millis, completed) in [(0, 0), (1_000, 1), (6_000, 2), (6_040, 3)] {
+            let queues = [queue("a", &[(StateName::Completed, completed)])];
+            throughput.take(Duration::from_millis(millis), &queues);
+        }
+        let over = Duration::from_millis(5_040);
+        assert_eq!(throughput.over(seconds(5)), Some(AttemptRate { completed: 2, failed: 0, over }));
+        assert_eq!(throughput.over(seconds(60)), throughput.last_minute());
     }
 
     #[test]

@@ -19,6 +19,8 @@ const MAX_RUNNING: usize = 1_000;
 const MAX_RETRIES: usize = 200;
 /// How many of the next retries a snapshot contains.
 const NEXT_RETRIES: usize = 5;
+/// What counts as recent for the rate of attempts.
+const RECENT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct Watch<'s> {
@@ -35,6 +37,8 @@ pub struct Snapshot {
     pub status: Status,
     /// Since the last snapshot; `None` in the first.
     pub latest: Option<AttemptRate>,
+    /// Over the last seconds, or since the first snapshot.
+    pub recent: Option<AttemptRate>,
     /// Over the last minute, or since the first snapshot.
     pub minute: Option<AttemptRate>,
     /// What the store has counted.
@@ -57,6 +61,7 @@ impl<'s> Watch<'s> {
         Ok(Snapshot {
             at: self.store.now()?,
             latest: self.throughput.since_last(),
+            recent: self.throughput.over(RECENT),
             minute: self.throughput.last_minute(),
             hour: recent(self.store, None)?,
             running: self.running(&status.workers)?,

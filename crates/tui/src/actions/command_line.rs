@@ -1,7 +1,12 @@
 //! The lines of the palette: queuectl's own command line, run by the same program.
 
-use std::io::Read;
-use std::process::{Command, Stdio};
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// The verbs that change nothing.
 const READING: [&str; 13] = [
@@ -18,6 +23,10 @@ const READING_BELOW: [(&str, &[&str]); 7] = [
     ("config", &["list", "get"]),
     ("dlq", &["list"]),
 ];
+/// Flags with which a command continues until the user ends it.
+const FOLLOWING: [&str; 4] = ["-f", "--follow", "-w", "--watch"];
+/// Verbs that take the whole terminal, or stay in the foreground.
+const STAYING: [&[&str]; 4] = [&["top"], &["dashboard"], &["worker", "run"], &["wait"]];
 /// A longer output is cut.
 const MAX_OUTPUT_BYTES: u64 = 256 << 10;
 
@@ -60,18 +69,32 @@ pub(crate) fn split_words(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Runs a line, and returns what it printed.
-pub(super) fn run(program: &[String], words: &[String]) -> Result<Vec<String>, String> {
-    let failed = |error: std::io::Error| format!("queuectl cannot be started ({error})");
+/// Whether a line would not end by itself, so that its output would never be shown.
+pub(crate) fn is_endless(words: &[String]) -> bool {
+    let before_command = words.split(|word| word == "--").next().unwrap_or_default();
+    let stays = |verb: &&[&str]| words.len() >= verb.len() && words.iter().zip(*verb).all(|(a, b)| a == b);
+    let takes_file = words.first().is_some_and(|verb| ["enqueue", "add", "run"].contains(&verb.as_str()));
+    STAYING.iter().any(stays)
+        || !takes_file && before_command.iter().any(|word| FOLLOWING.contains(&word.as_str()))
+}
+
+/// Runs a line, and returns what it printed. Ends it when `stop` can be read.
+pub(super) fn run(program: &[String], words: &[String], stop: &OwnedFd) -> Result<Vec<String>, String> {
+    let failed = |error: io::Error| format!("queuectl cannot be started ({error})");
     let mut command = Command::new("/proc/self/exe");
     command.args(program).args(words).env("NO_COLOR", "1");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(failed)?;
-    let errors = child.stderr.take();
-    let reading = std::thread::spawn(move || errors.map(read_all).unwrap_or_default());
-    let mut text = child.stdout.take().map(read_all).unwrap_or_default();
-    text.push_str(&reading.join().unwrap_or_default());
-    let status = child.wait().map_err(failed)?;
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let (text, status) = std::thread::scope(|scope| {
+        let errors = scope.spawn(move || errors.map(read_all).unwrap_or_default());
+        let output = scope.spawn(move || output.map(read_all).unwrap_or_default());
+        end_on(stop, &child);
+        let mut text = output.join().unwrap_or_default();
+        text.push_str(&errors.join().unwrap_or_default());
+        (text, child.wait())
+    });
+    let status = status.map_err(failed)?;
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     if !status.success() {
         lines.push(format!("({status})"));
@@ -79,12 +102,25 @@ pub(super) fn run(program: &[String], words: &[String]) -> Result<Vec<String>, S
     Ok(lines)
 }
 
+/// Waits until the child has ended, and asks it to end as soon as `stop` can be read.
+fn end_on(stop: &OwnedFd, child: &Child) {
+    let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
+        return;
+    };
+    let mut watched = [PollFd::new(&process, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+    while poll(&mut watched, None) == Err(Errno::INTR) {}
+    if !watched[1].revents().is_empty() {
+        // An error means that it has ended.
+        let _ = pidfd_send_signal(&process, Signal::TERM);
+    }
+}
+
 /// The beginning of what a program prints; the rest is read as well, so that it can end.
 fn read_all(mut output: impl Read) -> String {
     let mut bytes = Vec::new();
     // An output that breaks off is shown as far as it came.
     let _ = output.by_ref().take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes);
-    let _ = std::io::copy(&mut output, &mut std::io::sink());
+    let _ = io::copy(&mut output, &mut io::sink());
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -116,6 +152,24 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_reading(&words(line)), reading, "{line}");
+        }
+    }
+
+    #[test]
+    fn lines_that_never_end_are_found() {
+        for (line, endless) in [
+            ("logs -f 3", true),
+            ("events --follow", true),
+            ("status -w", true),
+            ("worker run", true),
+            ("worker list", false),
+            ("logs 3", false),
+            ("enqueue -f jobs.jsonl", false),
+            ("enqueue -- tail -f log", false),
+            ("list", false),
+            ("", false),
+        ] {
+            assert_eq!(is_endless(&words(line)), endless, "{line}");
         }
     }
 }

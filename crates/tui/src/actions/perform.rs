@@ -1,9 +1,12 @@
 //! The thread that carries out orders, one after the other, on a connection of its own.
 
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
+
+use rustix::event::{EventfdFlags, eventfd};
 
 use super::command_line::{run, split_words};
 use super::{Action, ActionResult, word};
@@ -27,11 +30,12 @@ const COUNT_BUDGET: Duration = Duration::from_secs(2);
 /// A larger graph is cut.
 const MAX_GRAPH_NODES: usize = 200;
 
-/// The acting thread. Dropping it joins the thread after the order that it is carrying out.
+/// The acting thread. Dropping it ends a command line that still runs, and joins the thread after its order.
 #[derive(Debug)]
 pub(crate) struct Actor {
     orders: Option<Sender<Action>>,
     thread: Option<JoinHandle<()>>,
+    stop: OwnedFd,
 }
 
 /// What an actor needs to know.
@@ -48,13 +52,15 @@ pub(crate) struct ActorOptions {
 impl Actor {
     pub(crate) fn start(options: ActorOptions, waker: Waker) -> io::Result<Self> {
         let (orders, inbox): (Sender<Action>, Receiver<Action>) = channel();
+        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let stopped = stop.try_clone()?;
         let work = move || {
             for action in inbox {
-                waker.send(Message::Action(perform(&options, &action)));
+                waker.send(Message::Action(perform(&options, &action, &stopped)));
             }
         };
         let thread = thread::Builder::new().name("actor".to_owned()).spawn(work)?;
-        Ok(Self { orders: Some(orders), thread: Some(thread) })
+        Ok(Self { orders: Some(orders), thread: Some(thread), stop })
     }
 
     pub(crate) fn order(&self, action: Action) {
@@ -68,18 +74,19 @@ impl Actor {
 impl Drop for Actor {
     fn drop(&mut self) {
         drop(self.orders.take());
+        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn perform(options: &ActorOptions, action: &Action) -> ActionResult {
+fn perform(options: &ActorOptions, action: &Action, stop: &OwnedFd) -> ActionResult {
     if options.is_read_only && !action.is_reading() {
         return ActionResult::Failed("--read-only: nothing is changed".to_owned());
     }
     let done = if let Action::Line(line) = action {
-        run_line(options, line)
+        run_line(options, line, stop)
     } else {
         open_existing(&options.location)
             .and_then(|store| on_store(options, store.as_ref(), action))
@@ -88,9 +95,9 @@ fn perform(options: &ActorOptions, action: &Action) -> ActionResult {
     done.unwrap_or_else(ActionResult::Failed)
 }
 
-fn run_line(options: &ActorOptions, line: &str) -> Result<ActionResult, String> {
+fn run_line(options: &ActorOptions, line: &str, stop: &OwnedFd) -> Result<ActionResult, String> {
     let words = split_words(line).ok_or("a quotation mark is not closed")?;
-    let lines = run(&options.program_flags, &words)?;
+    let lines = run(&options.program_flags, &words, stop)?;
     let title = format!("queuectl {}", quote_words(&words));
     let lines = if lines.is_empty() { vec!["(no output)".to_owned()] } else { lines };
     Ok(ActionResult::Text { title, lines })

@@ -191,7 +191,7 @@ impl Desk {
             question: self.question.clone(),
             at: seen.at,
             status: seen.status,
-            rate: seen.latest,
+            rate: seen.recent,
             running: seen.running,
             history: parts.history,
             rows: parts.rows,

@@ -34,7 +34,7 @@ pub(crate) struct Snapshot {
     pub(crate) question: Question,
     pub(crate) at: Timestamp,
     pub(crate) status: Status,
-    /// Attempts that ended since the last snapshot.
+    /// Attempts that ended in the last seconds.
     pub(crate) rate: Option<AttemptRate>,
     /// By worker, then longest-running first.
     pub(crate) running: Vec<Job>,

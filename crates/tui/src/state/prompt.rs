@@ -1,7 +1,7 @@
 //! A line that the user types: a filter, a text to find, or a command line.
 
 use super::{Effect, Mode, State};
-use crate::actions::{Action, is_reading, split_words};
+use crate::actions::{Action, is_endless, is_reading, split_words};
 use crate::data::snapshot::Rows;
 use crate::tab::Tab;
 use crate::terminal::Key;
@@ -193,8 +193,8 @@ impl State {
             self.refuse_change();
             return None;
         }
-        if words[0] == "top" {
-            self.fail("`top` runs already");
+        if is_endless(&words) {
+            self.fail("this line would not end by itself: run it in another terminal");
             return None;
         }
         self.say("running…");

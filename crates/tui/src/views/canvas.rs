@@ -10,6 +10,9 @@ use unicode_width::UnicodeWidthStr;
 use crate::theme::{Role, Theme};
 use domain::text::hostile::printable;
 
+/// Signs within texts. Those with a meaning of their own are chosen by [`Theme::pick`].
+const IN_ASCII: [(&str, &str); 4] = [("…", "~"), ("·", "-"), ("–", "-"), ("░", ".")];
+
 pub(crate) struct Canvas<'b> {
     buffer: &'b mut Buffer,
     area: Rect,
@@ -40,8 +43,25 @@ impl<'b> Canvas<'b> {
         if row >= place.height || place.width == 0 {
             return 0;
         }
-        let (end, _) = self.buffer.set_line(place.x, place.y + row, line, place.width);
+        let y = place.y + row;
+        let (end, _) = self.buffer.set_line(place.x, y, line, place.width);
+        if self.theme.is_ascii {
+            self.write_in_ascii(place.x, end, y);
+        }
         end - place.x
+    }
+
+    /// Replaces the signs of this program, of which data may have some as well.
+    fn write_in_ascii(&mut self, from: u16, to: u16, y: u16) {
+        for x in from..to {
+            let Some(cell) = self.buffer.cell_mut((x, y)) else {
+                return;
+            };
+            let replacement = IN_ASCII.iter().find(|(sign, _)| *sign == cell.symbol());
+            if let Some((_, ascii)) = replacement {
+                cell.set_symbol(ascii);
+            }
+        }
     }
 
     /// A horizontal line with a title, and a text at its right end.

@@ -1,5 +1,7 @@
 //! What every screen has: the header, the counts, the problem, the tabs and the footer.
 
+use std::time::Duration;
+
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -15,6 +17,9 @@ use domain::text::counts::grouped;
 use domain::text::hostile::printable;
 use domain::values::span::rough_span;
 use ops::worker::live::slots_for_new_jobs;
+
+/// Over a shorter time, one job would look like a burst.
+const SHORTEST_RATE: Duration = Duration::from_secs(1);
 
 pub(crate) fn draw(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
     header(state, layout, canvas);
@@ -84,7 +89,7 @@ fn counts(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
     }
     let place = inset(layout.counts, 1);
     let taken = canvas.line(place, 0, &Line::from(spans));
-    let rate = snapshot.rate.map_or(0.0, |rate| {
+    let rate = snapshot.rate.filter(|rate| rate.over >= SHORTEST_RATE).map_or(0.0, |rate| {
         let ended = u32::try_from(rate.completed + rate.failed).unwrap_or(u32::MAX);
         f64::from(ended) / rate.over.as_secs_f64().max(0.001)
     });
@@ -116,8 +121,9 @@ fn problem(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
         String::new()
     };
     let room = usize::from(place.width.saturating_sub(columns(&right) + 1));
-    let text = cut(&format!("! {}", printable(&problems[at].message)), room);
-    canvas.text(place, 0, &text, theme.style(Role::Warning));
+    let text = cut(&printable(&problems[at].message), room.saturating_sub(2));
+    canvas.text(place, 0, "!", theme.style(Role::Warning).patch(Theme::title()));
+    canvas.text(inset(place, 2), 0, &text, Style::new());
     canvas.right(layout.problem, 0, &right, theme.style(Role::Quiet));
 }
 
@@ -177,6 +183,8 @@ fn keys(state: &State) -> Vec<(&'static str, &'static str)> {
         (false, Marks::Some(_)) => &[("r", "retry marked"), ("c", "cancel marked")],
         (false, Marks::All) => &[("r", "retry all"), ("c", "cancel all")],
     };
+    let has_room = Layout::is_wide(state) && !state.fixed.is_read_only;
+    let all: &[(&str, &str)] = if has_room { &[("R", "retry all that match")] } else { &[] };
     let queue: &[(&str, &str)] =
         if state.fixed.is_read_only { &[] } else { &[("p", "pause"), ("+ -", "concurrency")] };
     let pause: &[(&str, &str)] = if state.fixed.is_read_only { &[] } else { &[("p", "pause")] };
@@ -193,9 +201,12 @@ fn keys(state: &State) -> Vec<(&'static str, &'static str)> {
             ("d", "diff"),
             ("|", "pager"),
         ]],
-        (Focus::List, Tab::Jobs) => {
-            &[&[("Enter", "open"), ("l", "log"), ("w", "why")], changes, &[("x", "mark"), ("/", "filter")]]
-        }
+        (Focus::List, Tab::Jobs) => &[
+            &[("Enter", "open"), ("l", "log"), ("w", "why")],
+            changes,
+            all,
+            &[("x", "mark"), ("/", "filter")],
+        ],
         (Focus::List, Tab::Overview | Tab::Events) => {
             &[&[("Enter", "open"), ("l", "log"), ("w", "why"), ("/", "filter")]]
         }

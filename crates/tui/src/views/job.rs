@@ -3,8 +3,9 @@
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::canvas::{Canvas, inset};
+use super::canvas::{Canvas, cut, inset};
 use super::times::{clock, ran, short_span};
 use crate::state::State;
 use crate::theme::{Role, Theme};
@@ -13,6 +14,9 @@ use domain::job::{Attempt, Job, JobRecord};
 use domain::text::hostile::printable;
 use domain::values::clock::Clock;
 use domain::values::size::rough_size;
+
+/// The rest of a longer command is left out.
+const MAX_COMMAND_LINES: usize = 4;
 
 pub(crate) fn draw(state: &State, place: Rect, canvas: &mut Canvas<'_>) {
     let record = state.snapshot.as_ref().and_then(|snapshot| snapshot.job.as_ref());
@@ -39,17 +43,12 @@ fn lines(theme: Theme, record: &JobRecord, clock: &Clock, width: u16) -> Vec<Lin
     let state = job.life.state.name();
     let reason =
         job.life.state.reason().map_or_else(String::new, |reason| format!(": {}", reason.replace('_', " ")));
-    let mut lines = vec![
-        Line::from(vec![
-            Span::styled(format!("{sign} {}{reason}", state.name()), style),
-            Span::raw(format!("  {}  ", when(job, clock))),
-            Span::styled(
-                format!("try {} of {}", job.life.attempts, u64::from(job.life.max_retries) + 1),
-                quiet,
-            ),
-        ]),
-        Line::from(Span::styled(shown(&job.command), Theme::title())),
-    ];
+    let mut lines = vec![Line::from(vec![
+        Span::styled(format!("{sign} {}{reason}", state.name()), style),
+        Span::raw(format!("  {}  ", when(job, clock))),
+        Span::styled(format!("try {} of {}", job.life.attempts, u64::from(job.life.max_retries) + 1), quiet),
+    ])];
+    lines.extend(wrapped(&shown(&job.command), width.into()).map(|part| Line::styled(part, Theme::title())));
     if let Some(error) = &job.latest.error {
         lines.push(Line::from(Span::styled(shown(error), theme.style(Role::Error))));
     }
@@ -61,6 +60,25 @@ fn lines(theme: Theme, record: &JobRecord, clock: &Clock, width: u16) -> Vec<Lin
         Line::from(vec![Span::styled(format!("{name:<10}"), quiet), Span::raw(shown(&value))])
     }));
     lines
+}
+
+/// The beginning of a text, in a few lines of this width.
+fn wrapped(text: &str, width: usize) -> impl Iterator<Item = String> {
+    let mut rows = vec![String::new()];
+    for character in text.chars() {
+        let columns = character.width().unwrap_or(0);
+        match rows.last_mut() {
+            Some(row) if row.width() + columns <= width.max(2) => row.push(character),
+            Some(_) | None => rows.push(character.to_string()),
+        }
+    }
+    if rows.len() > MAX_COMMAND_LINES {
+        rows.truncate(MAX_COMMAND_LINES);
+        if let Some(last) = rows.last_mut() {
+            *last = cut(&format!("{last}  "), width);
+        }
+    }
+    rows.into_iter()
 }
 
 /// Waits and runs to scale: `├4 ms┤█1█──2s──█2█ ✕`.

@@ -97,7 +97,7 @@ fn rows_of(
     let theme = canvas.theme;
     let base = match line.stream {
         Some(Stream::Out) => Style::new(),
-        Some(Stream::Err) => theme.style(Role::Warning),
+        Some(Stream::Err) => theme.style(Role::ErrorOutput),
         None => theme.style(Role::Quiet),
     };
     let text = TerminalText::new(theme.colors != Colors::None).show(&line.bytes);

@@ -87,6 +87,7 @@ fn draw_failures(
         return;
     }
     let window = table::window(state, layout, failures.len());
+    let command_room = usize::from(layout.rows.width / 3).max(30);
     let row = |failed: &FailedAttempt| Row {
         mark: " ",
         sign: (theme.sign(failed.state), theme.state(failed.state)),
@@ -94,7 +95,7 @@ fn draw_failures(
             Cell::new(failed.number.to_string()),
             Cell::styled(failed.queue.to_string(), theme.style(Role::Quiet)),
             Cell::new(clock.ago(failed.finished_at)),
-            Cell::new(cut(&failed.command, 30)),
+            Cell::new(cut(&failed.command, command_room)),
             Cell::styled(failed.error.clone().unwrap_or_default(), theme.style(Role::Error)),
         ],
     };

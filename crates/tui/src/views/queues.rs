@@ -70,7 +70,7 @@ fn row(theme: Theme, metrics: &QueueMetrics, clock: &Clock) -> Row {
     Row {
         mark: " ",
         sign: if is_paused {
-            (theme.pick("⏸", "="), theme.style(Role::Warning))
+            (theme.pick("‖", "="), theme.style(Role::Warning))
         } else {
             (" ", Theme::title())
         },
