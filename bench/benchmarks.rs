@@ -15,3 +15,4 @@ pub(crate) mod postgres;
 pub(crate) mod recovery;
 pub(crate) mod scale;
 pub(crate) mod start_latency;
+pub(crate) mod top;

@@ -20,7 +20,7 @@ use clap::Parser;
 use crate::arguments::Arguments;
 use crate::benchmarks::{
     drain, enqueue_bulk, enqueue_one, graph, idle, instructions, large_store, limits, many_processes,
-    million, peers, postgres, recovery, scale, start_latency,
+    million, peers, postgres, recovery, scale, start_latency, top,
 };
 use crate::output::machine;
 use crate::output::report::Report;
@@ -29,7 +29,7 @@ use crate::rig::workspace::Workspace;
 type Benchmark = fn(&Bench, &mut Report) -> Result<()>;
 
 /// In the order in which they run and appear in the document.
-const BENCHMARKS: [(&str, Benchmark); 17] = [
+const BENCHMARKS: [(&str, Benchmark); 18] = [
     ("limits", limits::run),
     ("enqueue-one", enqueue_one::run),
     ("enqueue-bulk", enqueue_bulk::run),
@@ -38,6 +38,7 @@ const BENCHMARKS: [(&str, Benchmark); 17] = [
     ("many-processes", many_processes::run),
     ("start-latency", start_latency::run),
     ("idle", idle::run),
+    ("top", top::run),
     ("recovery", recovery::run),
     ("large-store", large_store::run),
     ("instructions", instructions::run),

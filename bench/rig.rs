@@ -10,6 +10,7 @@ pub(crate) mod running;
 pub(crate) mod sample;
 pub(crate) mod server_peer;
 pub(crate) mod spawn;
+pub(crate) mod terminal;
 pub(crate) mod tiny_jobs;
 pub(crate) mod usage;
 pub(crate) mod workspace;

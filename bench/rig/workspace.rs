@@ -110,6 +110,11 @@ impl Home {
         &self.folder
     }
 
+    /// The program that the command lines start.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The address of its queue, if that is not in a file.
     pub(crate) fn server(&self) -> Option<&Address> {
         self.server.as_ref()

@@ -25,11 +25,14 @@ impl Rate {
 pub(super) fn processes(lasts: Duration, threads: u32) -> io::Result<Rate> {
     let (count, began) = (AtomicU64::new(0), Instant::now());
     let work = || -> io::Result<()> {
-        while began.elapsed() < lasts {
+        // At least one: a limit of zero would be no limit.
+        loop {
             run_true()?;
             count.fetch_add(1, Ordering::Relaxed);
+            if began.elapsed() >= lasts {
+                return Ok(());
+            }
         }
-        Ok(())
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
