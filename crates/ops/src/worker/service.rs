@@ -1,6 +1,7 @@
-//! Workers as a service of the machine: they start at boot, and start again after a crash.
+//! Workers as a service of the machine: they start at boot, and start again after a crash. The dashboard as a service
+//! starts when the first browser connects.
 //!
-//! `unit` writes the unit for systemd, `systemd` talks to systemd, `account` creates the account that jobs run as,
+//! `unit` writes the units for systemd, `systemd` talks to systemd, `account` creates the account that jobs run as,
 //! `install` puts these together, `state` reads how the service is doing, and `examples` has the same service for other
 //! service managers.
 
@@ -27,33 +28,56 @@ domain::named_enum! {
     }
 }
 
+domain::named_enum! {
+    /// What a service runs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum ServiceKind {
+        #[default]
+        Workers = "worker",
+        /// Its sockets belong to systemd, which starts it when a client connects.
+        Dashboard = "dashboard",
+    }
+}
+
 /// The name of a unit without its suffix.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServiceName(String);
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceName {
+    kind: ServiceKind,
+    /// One of several services of a kind.
+    instance: Option<String>,
+}
 
 impl ServiceName {
-    const PREFIX: &str = "queuectl-worker";
     const MAX_CHARS: usize = 64;
+
+    /// The same name for a service of this kind.
+    #[must_use]
+    pub fn of(self, kind: ServiceKind) -> Self {
+        Self { kind, ..self }
+    }
+
+    pub fn kind(&self) -> ServiceKind {
+        self.kind
+    }
 
     /// The name of the unit's file.
     pub fn unit(&self) -> String {
         format!("{self}.service")
     }
 
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl Default for ServiceName {
-    fn default() -> Self {
-        Self(Self::PREFIX.to_owned())
+    /// The name of the file with the sockets of a dashboard.
+    pub(crate) fn socket(&self) -> Option<String> {
+        match self.kind {
+            ServiceKind::Workers => None,
+            ServiceKind::Dashboard => Some(format!("{self}.socket")),
+        }
     }
 }
 
 impl fmt::Display for ServiceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "queuectl-{}", self.kind.name())?;
+        self.instance.as_ref().map_or(Ok(()), |instance| write!(f, "-{instance}"))
     }
 }
 
@@ -69,11 +93,12 @@ impl FromStr for ServiceName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let is_name = !text.is_empty() && text.len() <= Self::MAX_CHARS && text.chars().all(is_allowed);
-        if is_name { Ok(Self(format!("{}-{text}", Self::PREFIX))) } else { Err(ServiceNameError) }
+        let named = || Self { kind: ServiceKind::Workers, instance: Some(text.to_owned()) };
+        if is_name { Ok(named()) } else { Err(ServiceNameError) }
     }
 }
 
-/// A service that runs workers.
+/// A service of workers, or of a dashboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     pub scope: Scope,
@@ -84,6 +109,8 @@ pub struct Service {
     pub store: Option<String>,
     /// The flags of `worker run`.
     pub worker_flags: Vec<String>,
+    /// Where a dashboard listens, as its `--listen` takes it.
+    pub listen: Vec<String>,
     /// The account that jobs run as, in a sandbox; without one, the user whose systemd it is.
     pub account: Option<String>,
     /// Where jobs may write, besides the home, in that sandbox.
@@ -91,16 +118,36 @@ pub struct Service {
 }
 
 impl Service {
-    /// The command that runs the workers in the foreground.
+    /// The command that runs the service in the foreground. A dashboard listens on the sockets that it is given.
     pub(crate) fn command(&self) -> Result<Vec<String>, ServiceError> {
         let (program, home) = (text(&self.program)?.to_owned(), text(&self.home)?.to_owned());
         let mut words = vec![program, "--home".to_owned(), home];
         if let Some(store) = &self.store {
             words.extend(["--store".to_owned(), store.clone()]);
         }
-        words.extend(["worker".to_owned(), "run".to_owned()]);
-        words.extend(self.worker_flags.iter().cloned());
+        match self.name.kind {
+            ServiceKind::Workers => {
+                words.extend(["worker".to_owned(), "run".to_owned()]);
+                words.extend(self.worker_flags.iter().cloned());
+            }
+            // Quiet: it would write links that log in into the journal.
+            ServiceKind::Dashboard => words.extend(["dashboard".to_owned(), "--quiet".to_owned()]),
+        }
         Ok(words)
+    }
+
+    /// As [`Self::command`], for service managers that open no sockets.
+    pub(crate) fn command_that_listens(&self) -> Result<Vec<String>, ServiceError> {
+        let listen = self.listen.iter().flat_map(|address| ["--listen".to_owned(), address.clone()]);
+        Ok(self.command()?.into_iter().chain(listen).collect())
+    }
+
+    /// What it is, in a sentence.
+    pub(crate) fn description(&self) -> &'static str {
+        match self.name.kind {
+            ServiceKind::Workers => "queuectl workers",
+            ServiceKind::Dashboard => "queuectl dashboard",
+        }
     }
 }
 
@@ -155,7 +202,11 @@ mod tests {
     fn a_name_cannot_leave_the_folder_of_units() {
         assert_eq!(ServiceName::default().unit(), "queuectl-worker.service");
         let named: Result<ServiceName, _> = "mail".parse();
-        assert_eq!(named.map(|name| name.unit()), Ok("queuectl-worker-mail.service".to_owned()));
+        let named = named.expect("a name");
+        assert_eq!((named.unit(), named.socket()), ("queuectl-worker-mail.service".to_owned(), None));
+        let dashboard = named.of(ServiceKind::Dashboard);
+        assert_eq!(dashboard.unit(), "queuectl-dashboard-mail.service");
+        assert_eq!(dashboard.socket().as_deref(), Some("queuectl-dashboard-mail.socket"));
         for text in ["", "../x", "a b", "a@b", "ä", &"a".repeat(65)] {
             assert_eq!(text.parse::<ServiceName>(), Err(ServiceNameError), "{text}");
         }

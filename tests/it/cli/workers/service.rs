@@ -1,5 +1,8 @@
 //! `queuectl service` as far as it needs no running systemd: the units that it writes, and machines without one.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use crate::cli::harness::{Home, PROGRAM, RunResult};
@@ -8,14 +11,20 @@ use crate::cli::harness::{Home, PROGRAM, RunResult};
 #[track_caller]
 fn verify(home: &Home, scope: &str, text: &str) {
     let unit = home.file("queuectl-worker.service", text);
+    verify_file(home, scope, &unit);
+}
+
+#[track_caller]
+fn verify_file(home: &Home, scope: &str, unit: &Path) {
     let checked = Command::new("systemd-analyze")
         .args(["verify", "--man=no", "--recursive-errors=no", scope])
-        .arg(&unit)
+        .arg(unit)
         .env("XDG_RUNTIME_DIR", home.folder())
         .output()
         .expect("systemd-analyze runs (package systemd)");
     let said = String::from_utf8_lossy(&checked.stderr);
-    assert!(checked.status.success() && !said.contains("queuectl-worker"), "{said}\n{text}");
+    let text = || fs::read_to_string(unit).expect("the unit is text");
+    assert!(checked.status.success() && !said.contains("queuectl-"), "{said}\n{}", text());
 }
 
 #[test]
@@ -53,6 +62,95 @@ fn arguments_that_make_no_sense_are_refused() {
     home.run(["service", "install", "--dry-run", "--writable", "/srv"]).fails(2).says("--account");
     home.run(["service", "install", "--dry-run", "--count", "0"]).fails(2);
     home.run(["service", "install", "--dry-run", "--user", "--system"]).fails(2);
+}
+
+#[cfg(feature = "dashboard")]
+#[test]
+fn a_dashboard_has_sockets_that_systemd_opens() {
+    let home = Home::new();
+    let install = ["service", "install", "--dry-run", "--dashboard"];
+    let units = |more: &[&str]| home.run(install.iter().chain(more).chain(&["--json"])).ok().json();
+    for (scope, more) in
+        [("--user", vec!["--user"]), ("--system", vec!["--account", "root", "--listen", "unix:/run/q"])]
+    {
+        let units = units(&more);
+        for (name, key) in [("queuectl-dashboard.socket", "socket"), ("queuectl-dashboard.service", "unit")] {
+            home.file(name, units[key].as_str().expect("text"));
+        }
+        for name in ["queuectl-dashboard.socket", "queuectl-dashboard.service"] {
+            verify_file(&home, scope, &home.folder().join(name));
+        }
+    }
+    let shown = home.run(install).ok();
+    shown.shows("ListenStream=127.0.0.1:7878").shows("ListenStream=[::1]:7878").shows("dashboard --quiet");
+    home.run(install.iter().chain(&["--count", "2"])).fails(2).says("not for a dashboard");
+    home.run(["service", "install", "--dry-run", "--listen", "7878"]).fails(2);
+}
+
+/// A `systemctl` that notes how it was called, on a machine that looks as if systemd ran it.
+fn with_fake_systemd(home: &Home, args: &[&str]) -> RunResult {
+    let calls = home.folder().join("calls");
+    for program in ["systemctl", "loginctl"] {
+        let script = format!(
+            "#!/bin/sh\necho \"${{0##*/}} $*\" >> '{}'\ncase \"$*\" in *show*) echo LoadState=loaded; echo ActiveState=active;; esac\n",
+            calls.display()
+        );
+        let program = home.file(program, script);
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it can be executed");
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
+    let script =
+        "mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system && PATH=$TOOLS:$PATH exec \"$0\" \"$@\"";
+    command.arg(script).arg(PROGRAM);
+    let call =
+        home.call(args).env("TOOLS", home.folder()).env("XDG_CONFIG_HOME", home.folder().join("config"));
+    call.through(command).run()
+}
+
+/// The files below a folder.
+fn files(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn an_uninstalled_service_leaves_no_unit() {
+    let home = Home::new();
+    let units = home.folder().join("config/systemd/user");
+    let calls = || fs::read_to_string(home.folder().join("calls")).unwrap_or_default();
+    with_fake_systemd(&home, &["service", "install", "--user", "--name", "mail"]).ok().shows("");
+    assert_eq!(files(&units), ["queuectl-worker-mail.service"]);
+    assert!(calls().contains("systemctl --user enable --quiet queuectl-worker-mail.service"), "{}", calls());
+    assert!(calls().contains("systemctl --user start queuectl-worker-mail.service"), "{}", calls());
+    let again = ["service", "install", "--user", "--name", "mail", "-j", "2"];
+    with_fake_systemd(&home, &again).ok();
+    assert!(calls().contains("systemctl --user restart queuectl-worker-mail.service"), "{}", calls());
+    with_fake_systemd(&home, &["service", "restart", "--user", "--name", "mail"]).ok();
+    with_fake_systemd(&home, &["service", "uninstall", "--user", "--name", "mail"]).ok();
+    assert!(calls().contains("disable --quiet --now queuectl-worker-mail.service"), "{}", calls());
+    assert_eq!(files(&units), Vec::<String>::new());
+}
+
+#[cfg(feature = "dashboard")]
+#[test]
+fn the_socket_of_a_dashboard_is_started_and_removed_before_it() {
+    let home = Home::new();
+    let units = home.folder().join("config/systemd/user");
+    with_fake_systemd(&home, &["service", "install", "--user", "--dashboard"]).ok();
+    assert_eq!(files(&units), ["queuectl-dashboard.service", "queuectl-dashboard.socket"]);
+    with_fake_systemd(&home, &["service", "status", "--user", "--dashboard"]).ok().shows("active");
+    with_fake_systemd(&home, &["service", "uninstall", "--user", "--dashboard"]).ok();
+    assert_eq!(files(&units), Vec::<String>::new());
+    let calls = fs::read_to_string(home.folder().join("calls")).expect("it was called");
+    assert!(calls.contains("systemctl --user start queuectl-dashboard.socket"), "{calls}");
+    let [socket, service] = ["socket", "service"].map(|kind| {
+        calls.find(&format!("disable --quiet --now queuectl-dashboard.{kind}")).expect("it was disabled")
+    });
+    assert!(socket < service, "{calls}");
 }
 
 /// In a mount namespace of its own, whose `/run` is empty, so that no systemd can be reached.

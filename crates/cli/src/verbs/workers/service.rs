@@ -11,16 +11,17 @@ use sys::program::ExitCode;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use ops::error::chain;
-use ops::worker::service::{Scope, ServiceError, ServiceName};
+use ops::worker::service::{Scope, ServiceError, ServiceKind, ServiceName};
 use sys::process::user;
 
-/// Run workers as a service that starts at boot (systemd)
+/// Run workers, or the dashboard, as a service that starts at boot (systemd)
 ///
 /// Without --user or --system, root manages a service of the machine, and every other user a service of their own.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl service install --concurrency 4
   sudo queuectl service install --account queuectl
+  queuectl service install --dashboard
   queuectl service status
   queuectl service logs -f
   queuectl service restart")]
@@ -61,6 +62,10 @@ struct WhichService {
     /// One of several services; each can have its own queues or home [default: the unit queuectl-worker]
     #[arg(long, value_name = "NAME")]
     name: Option<ServiceName>,
+    /// The dashboard, which starts when a browser connects, instead of workers
+    #[cfg(feature = "dashboard")]
+    #[arg(long)]
+    dashboard: bool,
 }
 
 impl WhichService {
@@ -69,8 +74,27 @@ impl WhichService {
         if is_system { Scope::System } else { Scope::User }
     }
 
+    /// Says this about workers, for whose jobs the verb waits.
+    fn note(&self, context: &Context, text: &str) -> Result<(), Failure> {
+        match self.kind() {
+            ServiceKind::Workers => context.note(text),
+            ServiceKind::Dashboard => Ok(()),
+        }
+    }
+
     fn name(&self) -> ServiceName {
-        self.name.clone().unwrap_or_default()
+        self.name.clone().unwrap_or_default().of(self.kind())
+    }
+
+    #[cfg(feature = "dashboard")]
+    fn kind(&self) -> ServiceKind {
+        if self.dashboard { ServiceKind::Dashboard } else { ServiceKind::Workers }
+    }
+
+    #[cfg(not(feature = "dashboard"))]
+    #[expect(clippy::unused_self, reason = "the feature decides")]
+    fn kind(&self) -> ServiceKind {
+        ServiceKind::Workers
     }
 }
 

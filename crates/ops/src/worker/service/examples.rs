@@ -14,11 +14,11 @@ pub struct Example {
 
 /// One example for each of the service managers that are common besides systemd.
 pub fn examples(service: &Service) -> Result<Vec<Example>, ServiceError> {
-    let command = service.command()?;
+    let command = service.command_that_listens()?;
     let (program, arguments) = (quote_words(&command[..1]), quote_words(&command[1..]));
     let line = quote_words(&command);
     let home = text(&service.home)?;
-    let name = service.name.as_str();
+    let (name, what) = (service.name.to_string(), service.description());
     let user = service.account.clone().unwrap_or_else(user::name);
     Ok(vec![
         Example {
@@ -26,7 +26,7 @@ pub fn examples(service: &Service) -> Result<Vec<Example>, ServiceError> {
             file: format!("/etc/init.d/{name}"),
             text: format!(
                 "#!/sbin/openrc-run\n\
-                 description=\"queuectl workers\"\n\
+                 description=\"{what}\"\n\
                  supervisor=supervise-daemon\n\
                  command={program}\n\
                  command_args={}\n\
@@ -78,6 +78,7 @@ mod tests {
             home: "/srv/my queue".into(),
             store: None,
             worker_flags: vec!["--count".to_owned(), "2".to_owned()],
+            listen: Vec::new(),
             account: Some("jobs".to_owned()),
             writable: Vec::new(),
         };

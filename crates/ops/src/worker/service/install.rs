@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::account::{ensure_account, ensure_home};
 use super::state::state;
-use super::systemd::{is_booted, run, systemctl, unit_path};
-use super::unit::unit;
+use super::systemd::{is_booted, run, systemctl, unit_folder};
+use super::unit::{socket_unit, unit};
 use super::{Scope, Service, ServiceError, ServiceName};
 use sys::process::user;
 
@@ -54,13 +54,26 @@ pub fn install(service: &Service) -> Result<Installed, ServiceError> {
         ensure_home(account, &service.home)?;
     }
     let (scope, name) = (service.scope, &service.name.unit());
-    let path = unit_path(scope, &service.name)?;
-    let change = write_unit(&path, &unit(service)?)
-        .map_err(|source| ServiceError::CannotWrite { path: path.clone(), source })?;
+    let folder = unit_folder(scope)?;
+    let path = folder.join(name);
+    let mut change = put(&path, &unit(service)?)?;
+    let socket = service.name.socket();
+    if let (Some(socket), Some(text)) = (&socket, socket_unit(service)?) {
+        let changed = put(&folder.join(socket), &text)?;
+        change = if change == UnitChange::None { changed } else { change };
+    }
     systemctl(scope, &["daemon-reload"])?;
-    systemctl(scope, &["enable", "--quiet", name])?;
-    let verb = if change == UnitChange::Replaced { "restart" } else { "start" };
-    systemctl(scope, &[verb, name])?;
+    let started = socket.as_ref().unwrap_or(name);
+    systemctl(scope, &["enable", "--quiet", started])?;
+    if change == UnitChange::Replaced {
+        if socket.is_some() {
+            // A socket cannot be opened anew while its service has it.
+            systemctl(scope, &["stop", name])?;
+        }
+        systemctl(scope, &["restart", started])?;
+    } else {
+        systemctl(scope, &["start", started])?;
+    }
     let lingers = (scope == Scope::User).then(enable_lingering);
     Ok(Installed { path, change, lingers })
 }
@@ -76,18 +89,26 @@ pub fn restart(scope: Scope, name: &ServiceName) -> Result<(), ServiceError> {
 pub fn uninstall(scope: Scope, name: &ServiceName) -> Result<(), ServiceError> {
     check(scope)?;
     state(scope, name)?;
-    systemctl(scope, &["disable", "--quiet", "--now", &name.unit()])?;
-    let path = unit_path(scope, name)?;
-    match fs::remove_file(&path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            return Err(ServiceError::CannotWrite { path, source });
+    let folder = unit_folder(scope)?;
+    // The socket first: otherwise a client that connects now would start the service again.
+    for unit in name.socket().into_iter().chain([name.unit()]) {
+        systemctl(scope, &["disable", "--quiet", "--now", &unit])?;
+        let path = folder.join(unit);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(ServiceError::CannotWrite { path, source });
+            }
+            Ok(()) | Err(_) => {}
         }
-        Ok(()) | Err(_) => {}
     }
     systemctl(scope, &["daemon-reload"])?;
     // There is nothing to reset unless the service had failed.
     let _ = systemctl(scope, &["reset-failed", &name.unit()]);
     Ok(())
+}
+
+fn put(path: &Path, text: &str) -> Result<UnitChange, ServiceError> {
+    write_unit(path, text).map_err(|source| ServiceError::CannotWrite { path: path.to_owned(), source })
 }
 
 /// Replaces the unit in one step, so that systemd never reads half of it.
@@ -99,7 +120,7 @@ fn write_unit(path: &Path, text: &str) -> io::Result<UnitChange> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let new = path.with_extension("service.new");
+    let new = path.with_extension("new");
     fs::write(&new, text)?;
     fs::rename(&new, path)?;
     Ok(if before.is_ok() { UnitChange::Replaced } else { UnitChange::New })

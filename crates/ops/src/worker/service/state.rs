@@ -45,7 +45,24 @@ pub fn state(scope: Scope, name: &ServiceName) -> Result<ServiceState, ServiceEr
     }
     let shown = systemctl(scope, &["show", PROPERTIES, &name.unit()])?;
     let now = Timestamp::from_millis(SystemClock.wall_millis());
-    read(scope, name, &shown, now, since_boot()).ok_or_else(|| ServiceError::NotInstalled(name.clone()))
+    let state = read(scope, name, &shown, now, since_boot());
+    let mut state = state.ok_or_else(|| ServiceError::NotInstalled(name.clone()))?;
+    if let Some(socket) = name.socket() {
+        state.add_socket(&systemctl(scope, &["show", PROPERTIES, &socket])?);
+    }
+    Ok(state)
+}
+
+impl ServiceState {
+    /// A dashboard that has no client is up as long as its socket is.
+    fn add_socket(&mut self, shown: &str) {
+        let has = |line: &str| shown.lines().any(|found| found == line);
+        self.enabled = has("UnitFileState=enabled");
+        if !self.active && has("ActiveState=active") {
+            self.active = true;
+            "listening".clone_into(&mut self.state);
+        }
+    }
 }
 
 /// `None` if there is no such unit. `awake` is the time since boot at `now`.
@@ -102,6 +119,14 @@ mod tests {
         assert_eq!((state.pid, state.restarts, state.memory_bytes), (Some(7), 3, None));
         assert_eq!(state.since, Some(Timestamp::from_millis(940_000)));
         assert_eq!(state.status.as_deref(), Some("2 workers up, a=b"));
+    }
+
+    #[test]
+    fn a_dashboard_without_clients_listens() {
+        let shown = "LoadState=loaded\nActiveState=inactive\nUnitFileState=indirect\n";
+        let mut state = parsed(shown).expect("it is loaded");
+        state.add_socket("LoadState=loaded\nActiveState=active\nUnitFileState=enabled\n");
+        assert_eq!((state.active, state.enabled, state.state.as_str()), (true, true, "listening"));
     }
 
     #[test]

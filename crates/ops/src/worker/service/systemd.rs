@@ -13,17 +13,16 @@ pub fn is_booted() -> bool {
     Path::new(BOOTED).is_dir()
 }
 
-/// The file of a unit that `service install` writes.
-pub(crate) fn unit_path(scope: Scope, name: &ServiceName) -> Result<PathBuf, ServiceError> {
-    let folder = match scope {
+/// The folder of the units that `service install` writes.
+pub(crate) fn unit_folder(scope: Scope) -> Result<PathBuf, ServiceError> {
+    Ok(match scope {
         Scope::System => PathBuf::from("/etc/systemd/system"),
         Scope::User => {
             let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
             let config = variable("XDG_CONFIG_HOME").or_else(|| Some(variable("HOME")?.join(".config")));
             config.ok_or(ServiceError::NoConfigFolder)?.join("systemd/user")
         }
-    };
-    Ok(folder.join(name.unit()))
+    })
 }
 
 /// Runs `systemctl`, and returns what it printed.

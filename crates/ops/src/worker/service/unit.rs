@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Scope, Service, ServiceError, text};
+use super::{Scope, Service, ServiceError, ServiceKind, text};
 
 /// The directories that `ProtectHome=` hides.
 const HIDDEN_BY_PROTECT_HOME: [&str; 3] = ["/home", "/root", "/run/user"];
@@ -16,24 +16,38 @@ pub fn unit(service: &Service) -> Result<String, ServiceError> {
         Scope::System => "systemctl edit",
     };
     let home = text(&service.home)?;
-    let mut unit = format!(
-        "# Written by `queuectl service install`, which replaces this file when it runs again.\n\
-         # `{edit} {name}` adds settings of your own.\n\
-         [Unit]\n\
-         Description=queuectl workers ({})\n\
-         Documentation=man:queuectl-worker-run(1)\n",
+    let page = match name.kind() {
+        ServiceKind::Workers => "queuectl-worker-run",
+        ServiceKind::Dashboard => "queuectl-dashboard",
+    };
+    let mut unit = head(&format!("{edit} {name}"));
+    let _ = writeln!(
+        unit,
+        "[Unit]\nDescription={} ({})\nDocumentation=man:{page}(1)",
+        service.description(),
         in_line(home)
     );
+    if let Some(socket) = name.socket() {
+        let _ = writeln!(unit, "Requires={socket}\nAfter={socket}");
+    }
     if *scope == Scope::System {
         let _ = writeln!(unit, "After=network-online.target postgresql.service");
         let _ = writeln!(unit, "RequiresMountsFor={}", word(home));
     }
     unit.push_str("\n[Service]\n");
-    let _ = writeln!(unit, "Type=notify\nExecStart={}", command_line(&service.command()?));
+    let kind = match name.kind() {
+        ServiceKind::Workers => "notify",
+        ServiceKind::Dashboard => "exec",
+    };
+    let _ = writeln!(unit, "Type={kind}\nExecStart={}", command_line(&service.command()?));
     if let Some(account) = &service.account {
         let _ = writeln!(unit, "User={account}");
     }
-    unit.push_str(LIFE);
+    unit.push_str(RESTART);
+    match name.kind() {
+        ServiceKind::Workers => unit.push_str(LIFE_OF_WORKERS),
+        ServiceKind::Dashboard => {}
+    }
     if service.account.is_some() {
         unit.push_str(&sandbox(service)?);
     }
@@ -41,16 +55,55 @@ pub fn unit(service: &Service) -> Result<String, ServiceError> {
         Scope::User => "default.target",
         Scope::System => "multi-user.target",
     };
-    let _ = write!(unit, "\n[Install]\nWantedBy={target}\n");
+    let _ = match name.socket() {
+        None => write!(unit, "\n[Install]\nWantedBy={target}\n"),
+        Some(socket) => write!(unit, "\n[Install]\nAlso={socket}\n"),
+    };
     Ok(unit)
 }
 
-/// How the service starts, lives and ends. Exit codes 2 and 7 say that starting again cannot help: wrong usage, or data
-/// that this version cannot read.
-const LIFE: &str = "\
+/// The text of the unit with the sockets of a dashboard; `None` for workers.
+pub fn socket_unit(service: &Service) -> Result<Option<String>, ServiceError> {
+    let Some(socket) = service.name.socket() else {
+        return Ok(None);
+    };
+    let edit = match service.scope {
+        Scope::User => "systemctl --user edit",
+        Scope::System => "systemctl edit",
+    };
+    let mut unit = head(&format!("{edit} {socket}"));
+    let home = in_line(text(&service.home)?);
+    let _ = writeln!(unit, "[Unit]\nDescription=queuectl dashboard, its sockets ({home})\n\n[Socket]");
+    for address in &service.listen {
+        let address = address.strip_prefix("unix:").unwrap_or(address);
+        let _ = writeln!(unit, "ListenStream={}", in_line(address));
+    }
+    // Of sockets that are files.
+    unit.push_str("SocketMode=0600\n");
+    if let Some(account) = &service.account {
+        let _ = writeln!(unit, "SocketUser={account}");
+    }
+    unit.push_str("\n[Install]\nWantedBy=sockets.target\n");
+    Ok(Some(unit))
+}
+
+/// The first lines of a unit. The package leaves them out, because its files are not written by `service install`.
+fn head(edit: &str) -> String {
+    format!(
+        "# Written by `queuectl service install`, which replaces this file when it runs again.\n\
+         # `{edit}` adds settings of your own.\n"
+    )
+}
+
+/// Exit codes 2 and 7 say that starting again cannot help: wrong usage, or data that this version cannot read.
+const RESTART: &str = "\
 Restart=on-failure
 RestartSec=5s
 RestartPreventExitStatus=2 7
+";
+
+/// How workers live and end.
+const LIFE_OF_WORKERS: &str = "\
 # The supervisor gives signs of life; a supervisor that hangs is replaced.
 WatchdogSec=3min
 # A stop lets the running jobs finish, however long they take. `systemctl kill` ends them.
@@ -128,6 +181,7 @@ mod tests {
             home: "/var/lib/queuectl".into(),
             store: None,
             worker_flags: vec!["--count".to_owned(), "2".to_owned()],
+            listen: vec!["127.0.0.1:7878".to_owned(), "unix:/run/q.sock".to_owned()],
             account: account.map(str::to_owned),
             writable: Vec::new(),
         }
@@ -150,6 +204,24 @@ mod tests {
         let user = lines(&service(Scope::User, None));
         assert!(has(&user, "WantedBy=default.target"));
         assert!(!user.iter().any(|line| line.starts_with("After=")), "a user's systemd knows no such unit");
+    }
+
+    #[test]
+    fn a_dashboard_starts_with_its_first_client() {
+        let mut service = service(Scope::System, Some("jobs"));
+        assert_eq!(socket_unit(&service).expect("text"), None);
+        service.name = service.name.of(ServiceKind::Dashboard);
+        let unit = lines(&service);
+        assert!(
+            has(&unit, "ExecStart=/usr/bin/queuectl --home /var/lib/queuectl dashboard --quiet"),
+            "{unit:?}"
+        );
+        assert!(has(&unit, "Requires=queuectl-dashboard-mail.socket") && has(&unit, "ProtectHome=yes"));
+        assert!(has(&unit, "Also=queuectl-dashboard-mail.socket") && !has(&unit, "Delegate=yes"));
+        let socket = socket_unit(&service).expect("text").expect("it has sockets");
+        for line in ["ListenStream=127.0.0.1:7878", "ListenStream=/run/q.sock", "SocketUser=jobs"] {
+            assert!(socket.lines().any(|found| found == line), "{line}: {socket}");
+        }
     }
 
     #[test]

@@ -12,22 +12,26 @@ use ops::home::location::{StoreAddress, absolute_path, named_home, named_store};
 use ops::worker::service::examples::examples;
 use ops::worker::service::install::{Installed, UnitChange, install};
 use ops::worker::service::systemd::is_booted;
-use ops::worker::service::unit::unit;
-use ops::worker::service::{Scope, Service, ServiceError};
+use ops::worker::service::unit::{socket_unit, unit};
+use ops::worker::service::{Scope, Service, ServiceError, ServiceKind};
 
 /// The home of a service with an account of its own, unless another is named.
 const HOME_OF_ACCOUNT: &str = "/var/lib/queuectl";
+
+/// What [`PoolFlags::words`] says where none was given.
+const NO_POOL_FLAGS: [&str; 2] = ["--count", "1"];
 
 /// Write a systemd unit for workers, enable it and start it
 ///
 /// The service starts with the machine and again after a crash. A stop lets the running jobs finish. Installing again
 /// replaces the unit and restarts the service when its jobs have finished. Without systemd, examples for other service
-/// managers are printed.
+/// managers are printed. With --dashboard, systemd opens the sockets, and starts the dashboard when a browser connects.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl service install --concurrency auto
   queuectl service install --name mail --queue mail
   sudo queuectl service install --account queuectl --writable /srv/reports
+  queuectl service install --dashboard --listen 127.0.0.1:8000
   queuectl service install --dry-run")]
 pub(super) struct Args {
     #[command(flatten)]
@@ -43,6 +47,10 @@ pub(super) struct Args {
     /// The program that the service runs [default: this one]
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
+    /// Where the dashboard listens: IP:PORT or unix:PATH; repeatable [default: 127.0.0.1:7878 and the same port of ::1]
+    #[cfg(feature = "dashboard")]
+    #[arg(long, value_name = "ADDRESS", requires = "dashboard")]
+    listen: Vec<web::ListenAddress>,
     /// Print the unit, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -51,8 +59,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let service = service(args, context)?;
     if args.dry_run {
-        let text = unit(&service)?;
-        return context.print(&serde_json::json!({ "unit": text }), |out| out.write_all(text.as_bytes()));
+        return print_units(&service, context);
     }
     if !is_booted() {
         print_examples(&service, context)?;
@@ -60,6 +67,17 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     }
     let installed = install(&service)?;
     report(&service, &installed, context)
+}
+
+fn print_units(service: &Service, context: &Context) -> Result<(), Failure> {
+    let (text, socket) = (unit(service)?, socket_unit(service)?);
+    let Some(socket) = socket else {
+        return context.print(&serde_json::json!({ "unit": text }), |out| out.write_all(text.as_bytes()));
+    };
+    let name = &service.name;
+    context.print(&serde_json::json!({ "unit": text, "socket": socket }), |out| {
+        write!(out, "# {name}.socket\n{socket}\n# {name}.service\n{text}")
+    })
 }
 
 fn service(args: &Args, context: &Context) -> Result<Service, Failure> {
@@ -89,9 +107,16 @@ fn service(args: &Args, context: &Context) -> Result<Service, Failure> {
         None => std::env::current_exe()
             .map_err(|source| ServiceError::CannotRun { command: "queuectl".to_owned(), source })?,
     };
+    let name = args.which.name();
+    if name.kind() == ServiceKind::Dashboard && args.pool.words() != NO_POOL_FLAGS {
+        return Err(Failure::usage(
+            "--count, --concurrency and --queue are for workers, not for a dashboard",
+        ));
+    }
     Ok(Service {
         scope,
-        name: args.which.name(),
+        name,
+        listen: args.listen(),
         program,
         home,
         store,
@@ -99,6 +124,21 @@ fn service(args: &Args, context: &Context) -> Result<Service, Failure> {
         account: args.account.clone(),
         writable,
     })
+}
+
+impl Args {
+    #[cfg(feature = "dashboard")]
+    fn listen(&self) -> Vec<String> {
+        let addresses =
+            if self.listen.is_empty() { &web::ListenAddress::loopback(None)[..] } else { &self.listen };
+        addresses.iter().map(ToString::to_string).collect()
+    }
+
+    #[cfg(not(feature = "dashboard"))]
+    #[expect(clippy::unused_self, reason = "the feature decides")]
+    fn listen(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 fn report(service: &Service, installed: &Installed, context: &Context) -> Result<(), Failure> {
@@ -112,6 +152,9 @@ fn report(service: &Service, installed: &Installed, context: &Context) -> Result
     if installed.lingers == Some(false) {
         context
             .hint("it runs only while you are logged in; `sudo loginctl enable-linger $USER` changes that")?;
+    }
+    if service.name.kind() == ServiceKind::Dashboard {
+        return context.hint("`queuectl dashboard link` prints a link that logs a browser in");
     }
     match &service.account {
         Some(account) => context.hint(&format!(

@@ -18,8 +18,9 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let (scope, name) = (args.which.scope(), args.which.name());
-    context.note("Waiting for running jobs; Ctrl-C ends the wait, not the restart")?;
+    args.which.note(context, "Waiting for running jobs; Ctrl-C ends the wait, not the restart")?;
     restart(scope, &name)?;
-    let (name, json) = (name.to_string(), json!({ "service": name.as_str(), "scope": scope }));
+    let name = name.to_string();
+    let json = json!({ "service": name, "scope": scope });
     report_change(context, &name, &json, &format!("Service {name} restarted"))
 }

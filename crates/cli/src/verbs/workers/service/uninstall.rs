@@ -20,8 +20,9 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let (scope, name) = (args.which.scope(), args.which.name());
-    context.note("Waiting for running jobs; Ctrl-C ends the wait, not the stop")?;
+    args.which.note(context, "Waiting for running jobs; Ctrl-C ends the wait, not the stop")?;
     uninstall(scope, &name)?;
-    let (name, json) = (name.to_string(), json!({ "service": name.as_str(), "scope": scope }));
+    let name = name.to_string();
+    let json = json!({ "service": name, "scope": scope });
     report_change(context, &name, &json, &format!("Service {name} removed"))
 }
