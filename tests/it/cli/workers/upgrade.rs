@@ -6,14 +6,49 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::cli::harness::copy_program;
+use crate::cli::harness::background::Background;
 use crate::cli::harness::working_home::{UNTIL_GO, WorkingHome};
+use crate::cli::harness::{RunResult, copy_program};
 
 /// The problems of the queue, by name.
 fn problems(home: &WorkingHome) -> Vec<String> {
     let status = home.run(["status", "--json"]).ok().json();
     let problems = status["problems"].as_array().expect("an array").iter();
     problems.map(|problem: &Value| problem["problem"].as_str().expect("a name").to_owned()).collect()
+}
+
+/// A program that knows one more version of the schema.
+fn newer(home: &WorkingHome, args: &[&str]) -> RunResult {
+    let migration = home.file("newer.sql", "alter table jobs add column made_up integer");
+    home.call(args).env("QUEUECTL_MIGRATIONS", migration).run()
+}
+
+#[test]
+fn workers_end_when_a_newer_program_has_migrated_the_queue() {
+    let home = WorkingHome::new();
+    home.run(["enqueue", "--id", "a", "--", "sh", "-c", UNTIL_GO]).ok();
+    home.run(["enqueue", "--id", "b", "--", "true"]).ok();
+    let older = Background::start(home.call(["worker", "run", "-q"]));
+    home.wait_for_state("a", "processing");
+    newer(&home, &["enqueue", "-q", "--id", "c", "--", "true"]).ok();
+    let status = newer(&home, &["status"]).ok();
+    status.shows("runs a queuectl that is older than the schema of the queue");
+    let (ended, said) = older.end();
+    let said = said.join("\n");
+    assert_eq!(ended.code(), Some(7), "{said}");
+    assert!(said.contains("newer than the"), "{said}");
+    home.run(["list"]).fails(7).says("newer than the");
+    home.go();
+    newer(&home, &["worker", "run", "-q", "--until-empty"]).ok();
+    let history = |id: &str| {
+        let job = newer(&home, &["show", id, "--json"]).ok().json();
+        let attempts = job["history"].as_array().expect("attempts").iter();
+        attempts.map(|attempt| attempt["outcome"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(history("a"), ["lost", "success"], "its command was ended and ran again");
+    assert_eq!((history("b"), history("c")), (vec!["success".to_owned()], vec!["success".to_owned()]));
+    let status = newer(&home, &["status", "--json"]).ok().json();
+    assert_eq!(status["problems"], Value::Array(Vec::new()));
 }
 
 fn run_copy(home: &WorkingHome, program: &Path, args: &[&str]) {

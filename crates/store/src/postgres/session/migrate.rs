@@ -31,18 +31,18 @@ struct Migration {
 
 /// Append-only once a version has been released.
 const MIGRATIONS: [Migration; 4] = [
-    Migration { statements: include_str!("../../../../../migrations/postgres/0001_schema.sql"), views: "" },
+    Migration { statements: include_str!("../../../migrations/postgres/0001_schema.sql"), views: "" },
     Migration {
-        statements: include_str!("../../../../../migrations/postgres/0002_hosts.sql"),
-        views: include_str!("../../../../../migrations/postgres/0002_hosts.before.sql"),
+        statements: include_str!("../../../migrations/postgres/0002_hosts.sql"),
+        views: include_str!("../../../migrations/postgres/0002_hosts.before.sql"),
     },
     Migration {
-        statements: include_str!("../../../../../migrations/postgres/0003_minutes.sql"),
-        views: include_str!("../../../../../migrations/postgres/0003_minutes.before.sql"),
+        statements: include_str!("../../../migrations/postgres/0003_minutes.sql"),
+        views: include_str!("../../../migrations/postgres/0003_minutes.before.sql"),
     },
     Migration {
-        statements: include_str!("../../../../../migrations/postgres/0004_causes.sql"),
-        views: include_str!("../../../../../migrations/postgres/0004_causes.before.sql"),
+        statements: include_str!("../../../migrations/postgres/0004_causes.sql"),
+        views: include_str!("../../../migrations/postgres/0004_causes.before.sql"),
     },
 ];
 

@@ -12,16 +12,16 @@ use super::gate::{GATE_TIMEOUT, Gate};
 use super::statement::Statements;
 use crate::rows::jobs::causes::recount::assign_all;
 use crate::upkeep::added_migrations::added_migrations;
-use crate::{Result, StoreError};
+use crate::{OUTDATED, Result, StoreError};
 use sys::failpoint;
 use sys::fs::owner_only;
 
 /// The statements that lead from each version to the next. Append-only once a version has been released.
 const MIGRATIONS: [&str; 4] = [
-    include_str!("../../../../../migrations/sqlite/0001_schema.sql"),
-    include_str!("../../../../../migrations/sqlite/0002_hosts.sql"),
-    include_str!("../../../../../migrations/sqlite/0003_minutes.sql"),
-    include_str!("../../../../../migrations/sqlite/0004_causes.sql"),
+    include_str!("../../../migrations/sqlite/0001_schema.sql"),
+    include_str!("../../../migrations/sqlite/0002_hosts.sql"),
+    include_str!("../../../migrations/sqlite/0003_minutes.sql"),
+    include_str!("../../../migrations/sqlite/0004_causes.sql"),
 ];
 
 /// The version in which dead jobs got their causes: those that a store has when it is migrated get theirs then.
@@ -91,6 +91,10 @@ fn apply(connection: &Connection) -> Result<()> {
         if version + 1 == CAUSES_VERSION {
             assign_all(&Statements::of(connection))?;
         }
+    }
+    if from > 0 {
+        // A worker of an earlier version can write nothing any more, not even that.
+        connection.execute("update workers set health = ?1 where state <> 'stopped'", [OUTDATED])?;
     }
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     connection.pragma_update(None, "user_version", newest_version())?;
