@@ -12,6 +12,7 @@ mod cli;
 mod contrib;
 mod cost;
 mod crash_engine;
+mod dependencies;
 mod docs;
 mod engine;
 mod faults;
