@@ -185,7 +185,7 @@ fn every_tab_and_every_key_that_looks() {
         (" ", "live"),
         (":list --state completed\r", "queuectl list --state completed"),
         ("\u{1b}", "state:dead"),
-        ("/sta\tde\t\r", "state:dead"),
+        ("/\u{15}sta\tde\t\r", "state:dead"),
     ] {
         top.press(key, title);
     }
@@ -196,14 +196,14 @@ fn every_tab_and_every_key_that_looks() {
 fn a_job_is_retried_after_a_yes_only() {
     let home = with_output("exit 3");
     let mut top = Top::start(&home, (100, 30), &[]);
-    top.press("/state:dead\r", "printer");
+    top.moves("/state:dead\r", "printer");
     top.press("r", "retry job printer? y/n");
     top.press("n", "nothing was changed");
     assert_eq!(home.run(["show", "printer", "--json"]).ok().json()["state"], "dead");
     top.press("r", "y/n");
     top.press("y", "queuectl retry printer");
     assert_eq!(home.run(["show", "printer", "--json"]).ok().json()["state"], "pending");
-    top.press("/state:pending\r", "wait");
+    top.moves("/\u{15}state:pending\r", "wait");
     top.press("x", "1 marked");
     top.press("c", "y/n");
     top.press("y", "cancelled");
@@ -221,7 +221,7 @@ fn all_that_match_need_their_number() {
     top.press("C", "type 3 and Enter");
     top.press("3\r", "queuectl cancel --state pending");
     assert_eq!(home.run(["show", "a", "--json"]).ok().json()["state"], "cancelled");
-    top.press("/state:cancelled\r", "3 jobs");
+    top.press("/\u{15}state:cancelled\r", "3 jobs");
     top.press("*", "all marked");
     top.press("d", "type 3 and Enter");
     top.press("\u{1b}", "nothing was changed");
@@ -232,7 +232,7 @@ fn all_that_match_need_their_number() {
 fn a_queue_is_paused_and_limited() {
     let home = Home::with_jobs(&["a"]);
     let mut top = Top::start(&home, (100, 30), &[]);
-    top.press("4", "default");
+    top.moves("4", "default");
     top.press("p", "pause queue default? y/n");
     top.press("y", "queuectl queue pause default");
     top.wait("paused by");

@@ -159,7 +159,7 @@ fn a_schedule_is_paused_and_a_limit_is_lowered() {
     top.press("p", "pause schedule tick? y/n");
     top.press("y", "queuectl schedule pause tick");
     top.wait_until(|screen| is_chosen(screen, "paused"));
-    top.press("4", "5 at once");
+    top.moves("4", "5 at once");
     top.press("-", "concurrency of queue default: 5 to 4?");
     top.press("y", "4 at once");
     top.quit();
