@@ -24,6 +24,9 @@ pub(crate) struct Arguments {
     /// Write the results into the document, which only a full run does by itself
     #[arg(long)]
     write: bool,
+    /// How many jobs the large store of `dashboard` has
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<u32>,
     /// Only these benchmarks (repeatable, or separated by commas)
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new(BENCHMARKS.map(|(name, _)| name)))]
     only: Vec<String>,

@@ -1,5 +1,6 @@
 //! The benchmarks, one per file: each measures queuectl against something that does only the unavoidable part.
 
+pub(crate) mod dashboard;
 pub(crate) mod drain;
 pub(crate) mod enqueue_bulk;
 pub(crate) mod enqueue_one;

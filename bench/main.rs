@@ -19,8 +19,8 @@ use clap::Parser;
 
 use crate::arguments::Arguments;
 use crate::benchmarks::{
-    drain, enqueue_bulk, enqueue_one, graph, idle, instructions, large_store, limits, many_processes,
-    million, peers, postgres, recovery, scale, start_latency, top,
+    dashboard, drain, enqueue_bulk, enqueue_one, graph, idle, instructions, large_store, limits,
+    many_processes, million, peers, postgres, recovery, scale, start_latency, top,
 };
 use crate::output::machine;
 use crate::output::report::Report;
@@ -29,7 +29,7 @@ use crate::rig::workspace::Workspace;
 type Benchmark = fn(&Bench, &mut Report) -> Result<()>;
 
 /// In the order in which they run and appear in the document.
-const BENCHMARKS: [(&str, Benchmark); 18] = [
+const BENCHMARKS: [(&str, Benchmark); 19] = [
     ("limits", limits::run),
     ("enqueue-one", enqueue_one::run),
     ("enqueue-bulk", enqueue_bulk::run),
@@ -41,6 +41,7 @@ const BENCHMARKS: [(&str, Benchmark); 18] = [
     ("top", top::run),
     ("recovery", recovery::run),
     ("large-store", large_store::run),
+    ("dashboard", dashboard::run),
     ("instructions", instructions::run),
     ("peers", peers::run),
     ("postgres", postgres::run),
@@ -53,6 +54,8 @@ const BENCHMARKS: [(&str, Benchmark); 18] = [
 /// The context of every benchmark.
 struct Bench {
     quick: bool,
+    /// The size of the large store, if it was chosen.
+    jobs: Option<u32>,
     workspace: Workspace,
     began: Instant,
 }
@@ -61,6 +64,11 @@ impl Bench {
     /// Prints the current step, so that a long benchmark is not silent.
     fn progress(&self, what: &str) {
         eprintln!("[{:>5} s] {what}", self.began.elapsed().as_secs());
+    }
+
+    /// How many jobs the large store of a benchmark has.
+    fn large_store_jobs(&self) -> u32 {
+        self.jobs.unwrap_or(if self.quick { 300_000 } else { 10_000_000 })
     }
 }
 
@@ -80,7 +88,12 @@ fn measure(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.is_benchmark {
         return Ok(ExitCode::SUCCESS);
     }
-    let bench = Bench { quick: arguments.quick, workspace: Workspace::new()?, began: Instant::now() };
+    let bench = Bench {
+        quick: arguments.quick,
+        jobs: arguments.jobs,
+        workspace: Workspace::new()?,
+        began: Instant::now(),
+    };
     let mut report = Report::default();
     for (name, benchmark) in BENCHMARKS.into_iter().filter(|(name, _)| arguments.includes(name)) {
         bench.progress(&format!("starting {name}"));

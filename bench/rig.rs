@@ -2,6 +2,7 @@
 
 pub(crate) mod bare;
 pub(crate) mod cluster;
+pub(crate) mod dashboard;
 pub(crate) mod filled;
 pub(crate) mod peer;
 pub(crate) mod pool;

@@ -48,6 +48,11 @@ impl Sample {
         self.0.iter().map(|value| value / number).collect()
     }
 
+    /// A number divided by each value.
+    pub(crate) fn reciprocals_of(&self, number: f64) -> Self {
+        self.0.iter().map(|value| number / value).collect()
+    }
+
     /// These values divided by those of another sample, round by round: disturbances of both cancel out.
     pub(crate) fn over(&self, other: &Self) -> Self {
         self.0.iter().zip(&other.0).map(|(above, below)| above / below).collect()

@@ -1,0 +1,29 @@
+//! The dashboard's server: how long its answers take on a large store, what a bulk change through it costs, what it uses
+//! while no client listens, while one does and while very many do, and how much it slows workers down.
+//!
+//! What a browser does with the answers is measured elsewhere: by the tests of the pages.
+
+mod bulk;
+mod drain;
+mod idle;
+mod reads;
+mod size;
+mod streams;
+
+use anyhow::Result;
+
+use crate::Bench;
+use crate::output::report::Report;
+
+pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
+    reads::run(bench, report)?;
+    bulk::run(bench, report)?;
+    idle::run(bench, report)?;
+    streams::run(bench, report)?;
+    drain::run(bench, report)?;
+    size::run(bench, report)?;
+    report.note(
+        "The history is written in every turn of a worker; what a turn costs is counted by `instructions`, and a drain by `drain`.",
+    );
+    Ok(())
+}
