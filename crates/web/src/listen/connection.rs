@@ -70,8 +70,10 @@ async fn serve_http<I: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let (server, peer, seat) = (Arc::clone(&server), Arc::clone(&peer), Arc::clone(&seat));
         let hosts = Arc::clone(&entrance.hosts);
         async move {
-            seat.set_busy(true);
-            let response = server.answer(&hosts, &peer, request.map(Body::new)).await;
+            let mut request = request.map(Body::new);
+            // The seat is busy when the body has arrived: one that never does locks out no other client.
+            request.extensions_mut().insert(Arc::clone(&seat));
+            let response = server.answer(&hosts, &peer, request).await;
             Ok::<Response<Body>, Infallible>(response.map(|body| Body::new(Attended { body, seat })))
         }
     });

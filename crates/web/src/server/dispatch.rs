@@ -14,6 +14,7 @@ use crate::base_path::BasePath;
 use crate::doors::caller;
 use crate::doors::peer::Peer;
 use crate::doors::scope::Scope;
+use crate::listen::crowd::Seat;
 use crate::pages::trouble;
 use crate::problem::Problem;
 use crate::request::answer::Answer;
@@ -119,6 +120,9 @@ async fn handle(
     check_accept(&head.headers, route.produces)?;
     let query = Query::parse(head.uri.query().unwrap_or_default(), route.query)?;
     let body = read_body(route, &head.headers, body).await?;
+    if let Some(seat) = head.extensions.get::<Arc<Seat>>() {
+        seat.set_busy(true);
+    }
     let parts = Parts { route, params, query, headers: head.headers, body, caller, address: peer.address() };
     match route.handler {
         Handler::Whole(run) => run_blocking(server, parts, run).await,
