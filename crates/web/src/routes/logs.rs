@@ -205,6 +205,11 @@ fn find(call: &Call<'_>) -> Result<Answer, Problem> {
     let mut output = AttemptOutput::new(&call.server.options.location.home, &record.job, &attempt);
     let has_ended = has_ended(&record.job, attempt.number);
     let lines = output.find_lines(call.store()?, has_ended, text, only, limit)?;
+    if lines.is_empty()
+        && let Some(error) = kept_nothing(call, &record, &attempt)?
+    {
+        return Err(error.into());
+    }
     let json = |line: Line| LineJson {
         line: line.number,
         from: line.from,
@@ -213,6 +218,13 @@ fn find(call: &Call<'_>) -> Result<Answer, Problem> {
         text: String::from_utf8_lossy(&line.bytes).into_owned(),
     };
     Answer::json(&lines.into_iter().map(json).collect::<Vec<_>>())
+}
+
+/// Why an attempt has no output: it was not kept, or the attempt has printed nothing.
+fn kept_nothing(call: &Call<'_>, record: &JobRecord, attempt: &Attempt) -> Result<Option<OpError>, Problem> {
+    let mut output = AttemptOutput::new(&call.server.options.location.home, &record.job, attempt);
+    let read = output.read(call.store()?, has_ended(&record.job, attempt.number))?;
+    Ok(missing(&record.job.id, attempt).filter(|_| read.is_empty()))
 }
 
 fn is_shown(piece: &Piece, only: Option<Stream>) -> bool {
