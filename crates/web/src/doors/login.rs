@@ -6,7 +6,7 @@
 //! link: browsers send that to no server, so it is in no log and in no `Referer`.
 
 use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -121,13 +121,20 @@ impl Codes {
             url: url.to_owned(),
             key: URL_SAFE_NO_PAD.encode(self.key),
         };
-        let new = NewFile::create(&path, true)?;
-        let text = serde_json::to_vec(&server)?;
-        let write = || new.open()?.write_all(&text);
-        write().map_err(|source| OpError::CannotMake { path: path.clone(), source })?;
-        new.publish()?;
+        match write_file(&path, &serde_json::to_vec(&server)?) {
+            // The first link is printed all the same.
+            Err(OpError::CannotMake { source, .. }) if source.kind() == ErrorKind::ReadOnlyFilesystem => {}
+            written => written?,
+        }
         Ok(Announcement { path, server })
     }
+}
+
+fn write_file(path: &Path, text: &[u8]) -> Result<(), OpError> {
+    let new = NewFile::create(path, true)?;
+    let write = || new.open()?.write_all(text);
+    write().map_err(|source| OpError::CannotMake { path: path.to_owned(), source })?;
+    new.publish()
 }
 
 /// The file that a running server leaves.

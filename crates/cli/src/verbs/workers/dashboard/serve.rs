@@ -44,7 +44,12 @@ pub(super) fn run(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP])?;
     // A client that goes away must not end the server.
     signal::survive_closed_pipe();
-    context.store_or_new()?.tidy();
+    match context.store_or_new() {
+        Ok(store) => store.tidy(),
+        // A queue on a read-only filesystem can be looked at.
+        Err(failure) if context.store().is_err() => return Err(failure),
+        Err(_) => {}
+    }
     let options = args.options(context)?;
     web::run(options, &interrupts, |ready| {
         // A server without a terminal serves all the same.
