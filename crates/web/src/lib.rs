@@ -30,4 +30,5 @@ pub use doors::tokens;
 pub use listen::address::{ListenAddress, ListenAddressError};
 pub use listen::tls::TlsFiles;
 pub use openapi::document;
+pub use routes::{ListedRoute, listed_routes};
 pub use server::{Ready, ServeError, ServerOptions, Surface, run};

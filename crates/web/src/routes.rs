@@ -18,7 +18,8 @@ pub(crate) mod table;
 pub(crate) mod tokens;
 pub(crate) mod workers;
 
-use self::table::Route;
+use self::table::{Produces, Route};
+use crate::doors::scope::Scope;
 
 /// Every route. A new file adds its rows here.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
@@ -43,4 +44,30 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
         crate::stream::ROUTES,
     ];
     tables.into_iter().flatten()
+}
+
+/// What a row of the table promises to callers. Tests go through all of them, so that no route is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedRoute {
+    /// In capital letters.
+    pub method: &'static str,
+    /// Parts in braces are parameters.
+    pub path: &'static str,
+    /// `None` needs neither a token nor a session.
+    pub scope: Option<Scope>,
+    /// Whether browsers show its answer.
+    pub is_page: bool,
+    /// Whether its answer ends only with the connection.
+    pub is_stream: bool,
+}
+
+/// The table of routes.
+pub fn listed_routes() -> impl Iterator<Item = ListedRoute> {
+    all().map(|route| ListedRoute {
+        method: route.method.in_capitals(),
+        path: route.path,
+        scope: route.scope,
+        is_page: route.produces.contains(&Produces::Html),
+        is_stream: route.produces.contains(&Produces::Events),
+    })
 }

@@ -29,6 +29,17 @@ impl Method {
         }
     }
 
+    /// As HTTP writes it.
+    pub(crate) fn in_capitals(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
     /// As OpenAPI writes it.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -196,7 +207,7 @@ impl Route {
 
     /// Its method and path, for metrics.
     pub(crate) fn label(&self) -> String {
-        format!("{} {}", self.method.name().to_ascii_uppercase(), self.path)
+        format!("{} {}", self.method.in_capitals(), self.path)
     }
 
     /// Whether a path without the base path has the shape of this one.
