@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// Write the results into the document, which only a full run does by itself
     #[arg(long)]
     write: bool,
-    /// How many jobs the large store of `dashboard` has
+    /// How many jobs the stores of `dashboard` have
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<u32>,
     /// Only these benchmarks (repeatable, or separated by commas)

@@ -54,7 +54,7 @@ const BENCHMARKS: [(&str, Benchmark); 19] = [
 /// The context of every benchmark.
 struct Bench {
     quick: bool,
-    /// The size of the large store, if it was chosen.
+    /// The size of large stores, if it was chosen.
     jobs: Option<u32>,
     workspace: Workspace,
     began: Instant,

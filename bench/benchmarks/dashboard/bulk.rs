@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const TURN_INTERVAL: Duration = Duration::from_millis(10);
 const TURNS_ALONE: usize = 200;
 /// Jobs for the worker beside: more than it can claim meanwhile. They come first.
-const JOBS_BESIDE: u32 = 50_000;
+const JOBS_BESIDE: RangeInclusive<u32> = 5_000..=50_000;
 
 /// One retry of all jobs.
 struct Retried {
@@ -37,7 +38,8 @@ struct Retried {
 }
 
 pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
-    let (jobs, rounds) = if bench.quick { (100_000, 3) } else { (1_000_000, 3) };
+    let jobs = bench.jobs.unwrap_or(if bench.quick { 100_000 } else { 1_000_000 });
+    let rounds = 3;
     let home = bench.workspace.home("dashboard-bulk")?;
     fill(&home, jobs)?;
     let dashboard = Dashboard::start(&home, &[])?;
@@ -96,7 +98,7 @@ fn fill(home: &Home, jobs: u32) -> Result<()> {
     for _ in 0..jobs {
         file.write_all(b"{\"command\":\"true\",\"tags\":[\"x\"]}\n")?;
     }
-    for _ in 0..JOBS_BESIDE {
+    for _ in 0..(jobs / 2).clamp(*JOBS_BESIDE.start(), *JOBS_BESIDE.end()) {
         file.write_all(b"{\"command\":\"true\",\"queue\":\"beside\",\"priority\":10}\n")?;
     }
     drop(file);
