@@ -84,3 +84,21 @@ fn fault_37_an_enqueue_that_is_cut_off_after_its_commit_has_succeeded() {
         assert_eq!(near.show(id)["state"], "pending");
     }
 }
+
+/// The job is pending again. It cannot be shown, so that is all that the command says.
+#[test]
+fn fault_37_a_retry_that_is_cut_off_after_its_commit_says_what_it_changed() {
+    let schema = Schema::new();
+    let proxy = proxy_to(&schema.address);
+    let (near, far) = (Machine::new(&schema, "near"), Machine::at(&proxy.address, "far"));
+    for (id, args) in [("plain", &["retry"][..]), ("json", &["retry", "--json"])] {
+        near.enqueue(id, "true");
+        near.run(&format!("cancel -q {id}")).ok();
+        proxy.set(Fault::RefuseAfterCommit);
+        let args: Vec<&str> = args.iter().copied().chain([id]).collect();
+        far.call(&args).run().fails(1).says("stopped after changing 1 of the jobs");
+        assert!(proxy.is(Fault::Refuse), "it was cut off");
+        proxy.set(Fault::None);
+        assert_eq!(near.show(id)["state"], "pending");
+    }
+}
