@@ -17,5 +17,5 @@ pub(crate) mod shim;
 #[cfg(debug_assertions)]
 mod slow;
 #[cfg(debug_assertions)]
-mod small_disk;
+pub(crate) mod small_disk;
 mod trials;

@@ -1,6 +1,6 @@
 //! The command line, run as a user or a script runs it: one file per verb, then the faults.
 
-mod faults;
+pub(crate) mod faults;
 mod foreign_home;
 pub(crate) mod harness;
 mod help;

@@ -7,7 +7,7 @@ mod crowd;
 mod hostile_text;
 mod others;
 mod places;
-mod read_only;
+pub(crate) mod read_only;
 #[cfg(debug_assertions)] // Released builds have no fail-points.
 mod seams;
 #[cfg(debug_assertions)] // No library can step in if the program is linked statically.

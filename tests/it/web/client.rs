@@ -7,8 +7,12 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
+use super::schemas;
 use crate::cli::harness::Home;
 use crate::cli::harness::background::{Background, STEP_TIMEOUT};
+
+/// A change waits half a minute for a lock of the store.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Server {
     pub(super) home: Home,
@@ -47,12 +51,27 @@ impl Server {
         let words = [verb, "--listen", "127.0.0.1:0", "--json"];
         let words = words.iter().chain(args);
         let process = Background::start(home.call(words));
+        Self::of_process(home, process, token)
+    }
+
+    /// A server that was started in another way, with `--json`.
+    pub(super) fn of_process(home: Home, process: Background, token: &str) -> Self {
         let ready: Value = serde_json::from_str(&process.prints()).expect("one line of JSON");
         let url = ready["url"].as_str().expect("a URL");
         let host = url.split_once("://").expect("a scheme").1.split('/').next().expect("a host");
         let link = ready["link"].as_str().unwrap_or_default().to_owned();
         let address = host.parse().expect("an address");
         Self { home, process: Some(process), address, link, token: token.to_owned() }
+    }
+
+    /// Ends the server and starts another one on the same home.
+    pub(super) fn restarted(mut self) -> Self {
+        let process = self.process.take().expect("it runs");
+        process.signal(Signal::TERM);
+        assert!(process.end().0.success());
+        let home = std::mem::replace(&mut self.home, Home::new());
+        let token = std::mem::take(&mut self.token);
+        Self::with_verb("dashboard", home, &token, &[])
     }
 
     /// A token of this scope.
@@ -90,7 +109,7 @@ impl Server {
 
     pub(super) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("connected");
-        stream.set_read_timeout(Some(STEP_TIMEOUT)).expect("a timeout");
+        stream.set_read_timeout(Some(ANSWER_TIMEOUT)).expect("a timeout");
         stream
     }
 
@@ -163,10 +182,14 @@ impl<'a> Request<'a> {
         [head.as_bytes(), b"\r\n", body].concat()
     }
 
+    /// Sends the request. The answer has to be as the OpenAPI document says.
+    #[track_caller]
     pub(super) fn send(self) -> Response {
         let what = format!("{} {}", self.method, self.path);
         let closing = self.with("Connection", "close");
-        Response::parse(what, &closing.server.raw(&closing.bytes()))
+        let answer = Response::parse(what, &closing.server.raw(&closing.bytes()));
+        schemas::check(&closing.method, &closing.path, &answer);
+        answer
     }
 
     /// Sends the request and leaves the connection open.

@@ -136,7 +136,7 @@ fn a_removed_an_expired_and_an_exposed_token_is_refused() {
 }
 
 /// Logs in with the link of the server; the cookie and the session's token.
-fn log_in(server: &Server, link: &str) -> (String, String) {
+pub(super) fn log_in(server: &Server, link: &str) -> (String, String) {
     let (_, code) = link.split_once("/login#").expect("a code");
     let answer = server.request("POST", "/api/v1/session").json(&json!({ "code": code })).send().expects(201);
     let cookie = answer.header("Set-Cookie").expect("a cookie");

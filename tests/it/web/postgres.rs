@@ -1,10 +1,11 @@
 //! The server over a queue in PostgreSQL: every route that reads, once, and a few changes.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::Server;
 use crate::cli::harness::Home;
 use crate::store::fixture::schema::Schema;
+use crate::store::postgres::proxy::{CUT_BEFORE_COMMIT, Fault, proxy_to};
 
 /// Everything that a route can be about occurs once.
 fn server(schema: &Schema) -> Server {
@@ -76,4 +77,45 @@ fn jobs_are_enqueued_and_changed() {
     server.call("POST", "/api/v1/jobs/new/cancel").send().expects(200);
     assert_eq!(server.get("/api/v1/jobs/new")["state"], "cancelled");
     server.post("/api/v1/jobs", &json!({ "id": "new", "command": "true" })).expects(409);
+}
+
+/// The commit may or may not have arrived: the same request with the same key finds out, and stores the job once.
+#[test]
+fn a_request_whose_commit_was_cut_off_is_repeated_with_its_key() {
+    let schema = Schema::new();
+    let proxy = proxy_to(&schema.address);
+    let home = Home::new();
+    home.call(["--store", &schema.address.to_string(), "enqueue", "-q", "--id", "first", "--", "true"])
+        .run()
+        .ok();
+    let server = Server::start(home, &["--store", &proxy.address.to_string()]);
+    let send = |key: &str, body: &Value| {
+        server.call("POST", "/api/v1/jobs").json(body).with("Idempotency-Key", key).send()
+    };
+    let one = json!({ "command": "true" });
+    let many = json!([{ "command": "true" }, { "command": "false" }]);
+    for (fault, was_stored) in [(CUT_BEFORE_COMMIT, false), (Fault::DropAnswer, true)] {
+        for (what, body, count) in [("one", &one, 1), ("many", &many, 2)] {
+            let key = format!("{what}-{was_stored}");
+            // Its session exists, so that the fault meets the commit of the job.
+            server.post("/api/v1/queues/warm/resume", &Value::Null);
+            let before = server.get("/api/v1/count?queue=default")["count"].as_u64().expect("a number");
+            proxy.set(fault);
+            let failed = send(&key, body).expects(500).json();
+            proxy.set(Fault::None);
+            assert_eq!(failed["type"], "/problems/outcome_unknown", "{failed}");
+            assert_eq!(
+                (&failed["exit_code"], failed["ids"].as_array().map(Vec::len)),
+                (&json!(6), Some(count)),
+                "{failed}"
+            );
+            let again = send(&key, body).expects(if was_stored { 200 } else { 201 }).json();
+            let jobs = again.as_array().cloned().unwrap_or_else(|| vec![again.clone()]);
+            let ids: Vec<&Value> = jobs.iter().map(|job| &job["id"]).collect();
+            assert_eq!(ids, failed["ids"].as_array().expect("ids").iter().collect::<Vec<_>>());
+            send(&key, body).expects(200);
+            let after = server.get("/api/v1/count?queue=default")["count"].as_u64().expect("a number");
+            assert_eq!(after, before + count as u64, "{key}: each job is stored once");
+        }
+    }
 }

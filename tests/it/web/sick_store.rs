@@ -6,7 +6,10 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::client::{Response, Server};
+use crate::chaos::small_disk::SmallDisk;
+use crate::cli::faults::read_only::read_only;
 use crate::cli::harness::Home;
+use crate::cli::harness::background::Background;
 
 fn problem(answer: &Response) -> (u16, Value) {
     (answer.status, answer.json()["type"].clone())
@@ -55,4 +58,76 @@ fn a_corrupt_a_newer_and_a_missing_store_are_reported_until_they_are_whole_again
     assert!(!server.home.path().exists(), "the server creates no home");
     fs::rename(server.home.folder().join("elsewhere"), server.home.path()).expect("moved back");
     server.call("GET", "/api/v1/jobs").send().expects(200);
+}
+
+#[test]
+fn a_full_disk_is_507_and_everything_can_still_be_read() {
+    let disk = SmallDisk::new();
+    disk.call(&["enqueue", "-q", "--id", "a", "--", "true"]).run().ok();
+    let token = disk.call(&["dashboard", "token", "add", "test", "--scope", "admin"]).run().ok().stdout;
+    let process = Background::start_through(disk.call(&["dashboard", "--listen", "127.0.0.1:0", "--json"]));
+    let server = Server::of_process(Home::new(), process, token.trim());
+    assert_eq!(server.get("/api/v1/jobs")[0]["id"], "a");
+    disk.fill();
+    let large = json!({ "command": format!(": {}", "x".repeat(50_000)) });
+    // The log of the database may have room for the first.
+    let answer = (0..50).map(|_| server.post("/api/v1/jobs", &large)).find(|answer| answer.status != 201);
+    let answer = answer.expect("the disk is full");
+    assert_eq!(problem(&answer), (507, json!("/problems/full")), "{}", answer.body);
+    assert_eq!(answer.json()["exit_code"], 5);
+    let cancel = server.call("POST", "/api/v1/jobs/a/cancel").send();
+    assert!([200, 507].contains(&cancel.status), "{}", cancel.body);
+    assert!(server.get("/api/v1/jobs").as_array().is_some_and(|jobs| !jobs.is_empty()));
+    server.get("/api/v1/status");
+    server.call("GET", "/metrics").send().expects(200);
+    disk.empty();
+    server.post("/api/v1/jobs", &json!({ "command": "true", "id": "after" })).expects(201);
+}
+
+#[test]
+fn a_read_only_filesystem_is_503_for_changes_and_everything_can_still_be_read() {
+    let home = Home::with_jobs(&["a"]);
+    let token = home.run(["dashboard", "token", "add", "test", "--scope", "admin"]).ok().stdout;
+    let words = ["dashboard", "--listen", "127.0.0.1:0", "--json"];
+    let Some(call) = read_only(&home, &words) else { return };
+    let process = Background::start_through(call);
+    let server = Server::of_process(home, process, token.trim());
+    assert_eq!(server.get("/api/v1/jobs")[0]["id"], "a");
+    for (method, path) in
+        [("POST", "/api/v1/jobs/a/cancel"), ("DELETE", "/api/v1/jobs/a"), ("POST", "/api/v1/queues/q/pause")]
+    {
+        let answer = server.call(method, path).send();
+        assert_eq!(problem(&answer), (503, json!("/problems/unavailable")), "{}", answer.body);
+    }
+    server.post("/api/v1/jobs", &json!({ "command": "true" })).expects(503);
+    assert_eq!(server.get("/api/v1/jobs")[0]["state"], "pending");
+    server.call("GET", "/readyz").send().expects(200);
+    server.get("/api/v1/status");
+}
+
+#[test]
+fn damage_in_the_middle_of_the_database_is_500_where_it_is_read() {
+    let home = Home::new();
+    let line = |at| {
+        format!("{}\n", json!({ "id": format!("j{at}"), "command": format!(": {}", "x".repeat(2_000)) }))
+    };
+    home.call(["enqueue", "-q", "-"]).with_stdin((0..200).map(line).collect::<String>()).run().ok();
+    checkpoint(&home);
+    let server = Server::start(home, &[]);
+    let whole = fs::read(server.home.database()).expect("read");
+    let mut bytes = whole.clone();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 64 * 1_024].fill(0xa5);
+    fs::write(server.home.database(), &bytes).expect("written");
+    let answer = server.call("GET", "/api/v1/jobs?limit=1000&order=oldest&like=nothing").send();
+    assert_eq!(problem(&answer), (500, json!("/problems/corrupt")), "{}", answer.body);
+    assert_eq!(answer.json()["exit_code"], 7);
+    server.request("GET", "/healthz").send().expects(200);
+    fs::write(server.home.database(), &whole).expect("written");
+    server.call("GET", "/api/v1/jobs?limit=1000").send().expects(200);
+}
+
+fn checkpoint(home: &Home) {
+    let database = Connection::open(home.database()).expect("opened");
+    database.execute_batch("pragma wal_checkpoint(truncate)").expect("it is complete");
 }

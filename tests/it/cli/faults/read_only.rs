@@ -12,7 +12,7 @@ use crate::folder_snapshot::snapshot;
 const MOUNT: &str = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"";
 
 /// A queue that the program sees on a read-only filesystem. `None` where mounting is not permitted.
-fn read_only(home: &Home, args: &[&str]) -> Option<Call> {
+pub(crate) fn read_only(home: &Home, args: &[&str]) -> Option<Call> {
     let script = format!("{MOUNT} && shift && exec \"$0\" \"$@\"");
     let mut command = Command::new("unshare");
     command.args(["-m", "/bin/sh", "-c", &script, PROGRAM]).arg(home.path());

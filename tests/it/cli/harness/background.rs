@@ -21,7 +21,12 @@ pub(crate) struct Background {
 
 impl Background {
     pub(crate) fn start(call: Call) -> Self {
-        let mut child = call.interruptible().spawn();
+        Self::start_through(call.interruptible())
+    }
+
+    /// Starts a call that already goes through another command.
+    pub(crate) fn start_through(mut call: Call) -> Self {
+        let mut child = call.spawn();
         drop(child.stdin.take());
         let stdout = lines(child.stdout.take().expect("stdout is a pipe"));
         let stderr = lines(child.stderr.take().expect("stderr is a pipe"));
