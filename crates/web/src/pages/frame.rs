@@ -61,7 +61,7 @@ pub(super) fn answer(call: &Call<'_>, visit: &Visit<'_>, view: &View) -> Answer 
         body data-base=(options.base_path) {
             a .skip href="#main" { "Skip to the content" }
             (rail(visit, view.place).markup())
-            div #top {
+            header #top {
                 span .where title="the store of this queue" { (printable(&place)) }
                 span #age data-now=(visit.now) { "as of " (visit.clock().time(visit.now)) " UTC" }
                 span #age-said .hidden role="status" {}
