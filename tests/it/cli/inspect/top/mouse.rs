@@ -26,6 +26,7 @@ fn a_click_chooses_a_tab_a_row_and_the_order() {
     top.moves(&row, "job-c");
     let columns = click(&top, "COMMAND");
     top.press(&columns, "oldest");
+    top.wait_until(|screen| is_chosen(screen, "job-a"));
     let row = click(&top, "job-b");
     top.moves(&row, "job-b");
     let row = click(&top, "job-b");
