@@ -24,7 +24,7 @@ use domain::values::span::parse_span;
 use ops::metrics::history::history;
 use ops::metrics::recent::{Figures, Recent, recent};
 use ops::upcoming::{Coming, upcoming};
-use store::{FailedAttempt, QueueMetrics};
+use store::FailedAttempt;
 
 pub(super) const PARAMS: &[Param] = &[
     Param::new("range", TEXT, "How much time the chart covers: 15m, 1h, 6h, 24h, 7d, 90d"),
