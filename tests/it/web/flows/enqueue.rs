@@ -36,7 +36,7 @@ fn the_form_and_its_command_line_make_the_same_job() {
     // The shell that a user would paste it into.
     let script = format!("queuectl() {{ \"$PROGRAM\" \"$@\"; }}; {line}");
     let program = env!("CARGO_BIN_EXE_queuectl");
-    let home = site.server.home.path().to_owned();
+    let home = site.server.home.path();
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &script]).env("PROGRAM", program).env("QUEUECTL_HOME", &home);
     let done = shell.output().expect("the shell runs");
