@@ -71,11 +71,11 @@ fn a_first_visit_is_small() {
     let requests = site.requests()[before..].to_vec();
     let first: Vec<&String> = requests.iter().filter(|url| !url.contains("/live")).collect();
     assert!(first.len() <= MAX_REQUESTS, "{requests:#?}");
-    let size = |url: &&String| {
+    let bytes_of = |url: &&String| {
         let path = url.strip_prefix(&site.origin()).expect("ours").to_owned();
         site.server.call("GET", &path).with("Accept", "*/*").send().expects(200).body.len() as u64
     };
-    let bytes: u64 = first.iter().map(size).sum();
+    let bytes: u64 = first.iter().map(bytes_of).sum();
     assert!(bytes <= MAX_BYTES, "{bytes}");
 }
 

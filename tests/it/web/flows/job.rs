@@ -63,7 +63,8 @@ fn the_graph_has_each_job_as_a_link_with_its_state() {
     work(&site.server);
     tab.wait_for_text("completed");
     tab.click_on("svg a[href$='/join']").wait_for_path("/jobs/join");
-    let many: String = (0..420).map(|at| format!("{at}\n")).collect();
+    let many: Vec<String> = (0..420).map(|at| at.to_string()).collect();
+    let many = many.join("\n");
     let many = site.server.home.file("many", many);
     let many = many.to_str().expect("a path");
     site.server.home.run(["enqueue", "-q", "--each", many, "--depends-on", "join", "--", "true", "{}"]).ok();

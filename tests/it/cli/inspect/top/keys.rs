@@ -106,8 +106,8 @@ fn tool(home: &Home, name: &str, script: &str) -> String {
 fn a_job_is_edited_and_its_output_opened_in_a_pager() {
     let home = with_output("echo hello; exit 3");
     let editor = tool(&home, "editor", "sed -i 's/sleep 1/sleep 2/' \"$1\"");
-    let paged = home.folder().join("paged");
-    let pager = tool(&home, "pager", &format!("cat > '{}'", paged.display()));
+    let received = home.folder().join("received");
+    let pager = tool(&home, "pager", &format!("cat > '{}'", received.display()));
     let mut command = home.call(["top"]).interruptible().into_command();
     command.env("EDITOR", editor).env_remove("VISUAL").env("PAGER", pager);
     let terminal = Terminal::with_echo(command, 100, 30);
@@ -120,7 +120,7 @@ fn a_job_is_edited_and_its_output_opened_in_a_pager() {
     top.press("/\u{15}state:dead\r", "printer");
     top.press("l", "hello");
     top.press("|", "logs ended");
-    assert!(std::fs::read_to_string(paged).expect("the pager ran").contains("hello"));
+    assert!(std::fs::read_to_string(received).expect("the pager ran").contains("hello"));
     top.quit();
 }
 
