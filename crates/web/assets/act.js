@@ -77,10 +77,10 @@ export const perform = async (button, body = button.dataset.body ? JSON.parse(bu
 };
 
 /** The fields of a form that differ from what they were. */
-const fields = (form, all) => {
+const fields = (form) => {
   const body = {};
   for (const field of form.elements) {
-    if (!field.name || (!all && field.value === field.defaultValue) || (all && field.value === "")) continue;
+    if (!field.name || field.value === field.defaultValue) continue;
     body[field.name] = "number" in field.dataset ? Number(field.value) : "list" in field.dataset ? field.value.split(/[\s,]+/).filter(Boolean) : field.value;
   }
   return body;
@@ -90,22 +90,7 @@ document.addEventListener("submit", (event) => {
   const form = event.target.closest("form[data-form]");
   if (!form || !event.submitter?.dataset.act) return;
   event.preventDefault();
-  const body = fields(form, form.dataset.form === "all");
+  const body = fields(form);
   const { wrap } = event.submitter.dataset;
   perform(event.submitter, wrap ? { [wrap]: body } : body);
 });
-
-// The command line and the call of the API that a form stands for.
-export const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
-for (const form of document.querySelectorAll("form[data-form=all]")) {
-  const [cli, curl] = ["cli", "curl"].map((id) => document.getElementById(`as-${id}`));
-  if (!cli) continue;
-  const show = () => {
-    const body = fields(form, true);
-    const words = Object.entries(body).filter(([name]) => name !== "command").flatMap(([name, value]) => [value].flat().flatMap((one) => [`--${name === "tags" ? "tag" : name.replaceAll("_", "-")}`, quote(String(one))]));
-    cli.textContent = ["queuectl enqueue", ...words, "--", body.command ?? ""].join(" ");
-    curl.textContent = `curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d ${quote(JSON.stringify(body))} ${location.origin}${base}/api/v1/jobs`;
-  };
-  form.addEventListener("input", show);
-  show();
-}

@@ -1,6 +1,6 @@
 // The choice of jobs in a list, by mouse and by keys, and what is done with the chosen ones.
-import { base, el, keys, toast } from "./page.js";
-import { call, confirm, follow, quote } from "./act.js";
+import { base, el, keys, quote, toast } from "./page.js";
+import { call, confirm, follow } from "./act.js";
 
 const table = document.getElementById("jobs");
 const chosen = new Set();

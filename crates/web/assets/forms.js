@@ -1,8 +1,7 @@
 // Forms that create something: the body of the call, the command line and the curl call come from the same fields.
-import { base, showTimes, toast } from "./page.js";
+import { base, quote, showTimes, toast } from "./page.js";
 
 const token = document.querySelector('meta[name="session-token"]')?.content ?? "";
-const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 const pairs = (parts) => Object.fromEntries(parts.map((part) => { const at = part.indexOf("="); return at < 0 ? [part, ""] : [part.slice(0, at), part.slice(at + 1)]; }));
 const numeric = (text) => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);

@@ -40,6 +40,9 @@ export const ask = (title, ...content) => {
   });
 };
 
+/** A word as a shell needs it. */
+export const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
 /** The buttons of a dialog. The first one answers the Enter key, so in a question it is the harmless one. */
 export const buttons = (yes) => el("div", { className: "buttons" }, el("button", { value: "yes", className: "primary" }, yes), el("button", { value: "no" }, "Cancel"));
 
