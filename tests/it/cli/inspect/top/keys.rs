@@ -184,7 +184,7 @@ fn what_was_on_the_screen_is_there_again() {
     let mut command = std::process::Command::new("sh");
     command.args(["-c", "printf 'before\\n'; \"$0\" \"$@\"; printf 'after\\n'"]);
     command.arg(PROGRAM);
-    let command = home.call(["top"]).interruptible().through(command).into_command();
+    let command = home.call(["top"]).through(command).into_command();
     let mut terminal = Terminal::with_echo(command, 80, 24);
     terminal.wait_until(|output| output.contains("live"));
     terminal.type_in("q");
