@@ -232,8 +232,9 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     explain(sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// The code for copies of a whole queue, which reads everything, or another file, and that for another database.
-const UNCHECKED: [&str; 6] = ["backup", "postgres", "record", "recount", "shards", "transfer"];
+/// The code for copies of a whole queue, which reads everything, or another file, that for another database, and migrations,
+/// each of which runs once.
+const UNCHECKED: [&str; 7] = ["backup", "migrate", "postgres", "record", "recount", "shards", "transfer"];
 
 /// All statements of the store that read or change rows, each on one line.
 pub(super) fn statements() -> Vec<String> {

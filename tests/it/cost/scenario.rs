@@ -151,6 +151,7 @@ fn search(fixture: &Fixture) {
     let causes = store.causes(None, PAGE).expect("the causes");
     let id = causes[0].cause.id();
     store.cause(id).expect("a cause");
+    store.deaths(id, None, Duration::ZERO).expect("when they died");
     store.causes_beginning_with(&id.to_string(), PAGE).expect("the cause");
     store.newest_failures(None, PAGE).expect("the failures");
     let worker = Some("w".parse().expect("an id"));
