@@ -17,7 +17,6 @@ pub mod spec;
 pub mod template;
 pub mod trace;
 pub mod unique;
-pub mod when;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -61,13 +61,16 @@ pub struct ListedRoute {
     pub is_stream: bool,
 }
 
+/// Answers below it are HTML, and no whole pages.
+const PARTS_OF_PAGES: &str = "/live/";
+
 /// The table of routes.
 pub fn listed_routes() -> impl Iterator<Item = ListedRoute> {
     all().map(|route| ListedRoute {
         method: route.method.in_capitals(),
         path: route.path,
         scope: route.scope,
-        is_page: route.produces.contains(&Produces::Html),
+        is_page: route.produces.contains(&Produces::Html) && !route.path.starts_with(PARTS_OF_PAGES),
         is_stream: route.produces.contains(&Produces::Events),
     })
 }

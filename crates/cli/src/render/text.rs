@@ -3,8 +3,8 @@
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
+pub(crate) use domain::job::life::when::when;
 use domain::job::life::{State, StateName};
-pub(crate) use domain::job::when::when;
 pub(crate) use domain::text::counts::{grouped, jobs};
 pub(crate) use domain::text::hostile::printable;
 pub(crate) use domain::values::size::rough_size;

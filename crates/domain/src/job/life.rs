@@ -16,6 +16,7 @@
 //! update that is guarded by the attempt number.
 
 mod state;
+pub mod when;
 
 use super::backoff::Backoff;
 use super::outcome::Outcome;

@@ -9,7 +9,7 @@ use super::canvas::{Canvas, cut, inset};
 use super::times::{clock, ran, short_span};
 use crate::state::State;
 use crate::theme::{Role, Theme};
-use domain::job::when::when;
+use domain::job::life::when::when;
 use domain::job::{Attempt, Job, JobRecord};
 use domain::text::hostile::printable;
 use domain::values::clock::Clock;

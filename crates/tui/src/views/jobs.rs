@@ -10,7 +10,7 @@ use crate::layout::Layout;
 use crate::state::{Marks, State};
 use crate::theme::Role;
 use domain::job::Job;
-use domain::job::when::when;
+use domain::job::life::when::when;
 use domain::text::counts::{grouped, jobs};
 use domain::values::clock::Clock;
 use ops::jobs::list::order_names;

@@ -66,7 +66,7 @@ pub(super) fn answer(call: &Call<'_>, visit: &Visit<'_>, view: &View) -> Answer 
                 span #age data-now=(visit.now) { "as of " (visit.clock().time(visit.now)) " UTC" }
                 span #age-said .hidden role="status" {}
                 select #zone aria-label="Time zone" title="Show times in another zone" { option { "UTC" } }
-                button #palette type="button" title="Go to a page or a job (Ctrl-K)" aria-label="Go to" { "⌘K" }
+                button #palette type="button" title="Go to a page or a job (Ctrl-K)" aria-label="⌘K: go to a page or a job" { "⌘K" }
                 button #theme type="button" title="Light or dark" aria-label="Light or dark" { "◐" }
                 button #help type="button" title="Keys (?)" aria-label="Keys" { "?" }
             }

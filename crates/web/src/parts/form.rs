@@ -83,9 +83,9 @@ impl Form<'_> {
                 @if self.preview.is_some() { div .preview role="status" data-shows="preview" {} }
                 p .problem role="alert" data-shows="problem" hidden {}
                 p .actions { button .primary type="submit" { (self.submit) } }
-                h3 { "The same on the command line" }
+                p .caption { "The same on the command line" }
                 (cli::block("cli"))
-                h3 { "The same over HTTP" }
+                p .caption { "The same over HTTP" }
                 (cli::block("curl"))
             }
         }

@@ -11,7 +11,7 @@ const MIN_HEIGHT: u64 = 2;
 /// The width of a step.
 const STEP: usize = 4;
 
-/// Bars from old to new. `class` colours them; `about` says what they count, also to those who cannot see the drawing.
+/// Bars from old to new. `class` colours them; `about` says what they count, also to a reader who cannot see the drawing.
 pub(crate) fn bars(counts: &[u64], class: &str, about: &str) -> Markup {
     let most = counts.iter().copied().max().unwrap_or(0).max(1);
     let width = counts.len() * STEP;

@@ -1,7 +1,7 @@
 //! What people want to know first about the time of a job.
 
-use super::Job;
-use super::life::{Lease, State};
+use super::{Lease, State};
+use crate::job::Job;
 use crate::text::counts::jobs;
 use crate::values::clock::Clock;
 
