@@ -69,10 +69,12 @@ fn the_form_begins_with_the_fields_of_another_job_and_says_what_is_wrong() {
     tab.wait_for_text("like old").wait_for_text("neither its environment");
     tab.wait_for_text("--command 'echo a; echo b'").wait_for_text("--queue mail").wait_for_text("--tags x,y");
     site.expect_fault("422");
+    tab.wait_for("#age.live");
     tab.fill("textbox", "queue", "no blanks allowed")
+        .wait_for_text("--queue 'no blanks allowed'")
         .click("button", "Enqueue")
         .wait_for("#enqueue .problem:not([hidden])");
-    tab.fill("textbox", "queue", "mail").click("button", "Enqueue");
+    tab.fill("textbox", "queue", "mail").wait_for_text("--queue mail").click("button", "Enqueue");
     tab.wait("the page of the job", "location.pathname.startsWith('/jobs/')");
     assert_eq!(site.server.get("/api/v1/jobs").as_array().map(Vec::len), Some(2));
     site.expect_fault("404");

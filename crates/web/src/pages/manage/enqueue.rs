@@ -39,7 +39,9 @@ pub(in crate::pages) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
             (form(visit, original.as_ref()))
         }
     };
-    Ok(View::new("Enqueue", Place::Enqueue).with("enqueue", "Enqueue a job", content).with_script("forms.js"))
+    Ok(View::new("Enqueue", Place::Enqueue)
+        .with_still("enqueue", "Enqueue a job", content)
+        .with_script("forms.js"))
 }
 
 /// The fields of a job as a form shows them.

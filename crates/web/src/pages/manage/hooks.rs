@@ -23,7 +23,7 @@ pub(in crate::pages) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     if !visit.may_administer() {
         return Ok(view);
     }
-    Ok(view.with("add", "Add a hook", add::form(visit)).with_script("forms.js"))
+    Ok(view.with_still("add", "Add a hook", add::form(visit)).with_script("forms.js"))
 }
 
 fn content(visit: &Visit<'_>, hooks: &[Hook]) -> Markup {
