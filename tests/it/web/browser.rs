@@ -72,6 +72,14 @@ impl Site {
         tab
     }
 
+    /// The same, after the first message of the stream, which can move what a test is about to click on.
+    #[track_caller]
+    pub(super) fn open_live(&self, path: &str) -> Tab<'_> {
+        let tab = self.open(path);
+        tab.wait_for("#age.live");
+        tab
+    }
+
     pub(super) fn origin(&self) -> String {
         format!("http://{}", self.server.address)
     }

@@ -15,7 +15,7 @@ fn a_batch_shows_its_states_and_is_cancelled_once_its_number_is_typed() {
         home.run(["enqueue", "--id", id, "--batch", "import", "--", "true"]).ok();
     }
     let site = Site::new(home);
-    let tab = site.open("/batches");
+    let tab = site.open_live("/batches");
     tab.wait_for_text("2/4").wait_for_text("dead 1").click("link", "import").wait_for_path("/batches/import");
     assert_eq!(tab.count(".bar-of-states rect"), 3);
     let first = tab.text_of("#jobs-of-batch tbody tr");

@@ -28,7 +28,7 @@ fn state(site: &Site, job: &str) -> String {
 #[test]
 fn a_cause_shows_when_its_jobs_died_and_one_is_retried_before_the_others() {
     let site = failing(3);
-    let tab = site.open("/dead");
+    let tab = site.open_live("/dead");
     tab.wait_for_text("exit code 75: smtp refused").wait_for_text("3 in 24 h");
     assert!(tab.text().contains("queuectl dlq retry --cause"), "{}", tab.text());
     assert_eq!(tab.count(".cause-row .spark path[d^=M]"), 2, "the ground, and one hour with deaths");
@@ -50,7 +50,7 @@ fn a_cause_shows_when_its_jobs_died_and_one_is_retried_before_the_others() {
 #[test]
 fn a_canary_that_dies_again_leaves_the_others_alone() {
     let site = failing(2);
-    let tab = site.open("/dead");
+    let tab = site.open_live("/dead");
     tab.click("button", "retry one first").wait_for_text("Retried first");
     work(&site.server.home);
     tab.wait_for_text("It died again, so the cause is still there");
@@ -63,7 +63,7 @@ fn a_canary_that_dies_again_leaves_the_others_alone() {
 #[test]
 fn the_jobs_of_a_cause_are_removed_once_their_number_is_typed() {
     let site = failing(2);
-    let tab = site.open("/dead");
+    let tab = site.open_live("/dead");
     tab.click("button", "remove all").wait_for_text("Remove 2 jobs for ever");
     assert_eq!(tab.eval("document.querySelector('dialog button[value=yes]').disabled"), true);
     tab.type_text("2");

@@ -16,7 +16,7 @@ fn fields(job: &Value) -> Vec<Value> {
 #[test]
 fn the_form_and_its_command_line_make_the_same_job() {
     let site = Site::new(Home::with_queue());
-    let tab = site.open("/enqueue");
+    let tab = site.open_live("/enqueue");
     tab.fill("textbox", "command", "echo \"it's done\" && exit 0").fill("textbox", "queue", "mail");
     tab.fill("textbox", "name", "a name").fill("spinbutton", "priority", "-5").fill(
         "spinbutton",
@@ -65,11 +65,10 @@ fn the_form_begins_with_the_fields_of_another_job_and_says_what_is_wrong() {
     ];
     home.run(words.iter().copied().chain(["--command", "echo a; echo b"])).ok();
     let site = Site::new(home);
-    let tab = site.open("/enqueue?from=old");
+    let tab = site.open_live("/enqueue?from=old");
     tab.wait_for_text("like old").wait_for_text("neither its environment");
     tab.wait_for_text("--command 'echo a; echo b'").wait_for_text("--queue mail").wait_for_text("--tags x,y");
     site.expect_fault("422");
-    tab.wait_for("#age.live");
     tab.fill("textbox", "queue", "no blanks allowed")
         .wait_for_text("--queue 'no blanks allowed'")
         .click("button", "Enqueue")

@@ -7,7 +7,7 @@ use crate::web::browser::Site;
 fn a_hook_is_added_tested_and_removed() {
     let site = Site::new(Home::with_queue());
     let told = site.server.home.folder().join("told");
-    let tab = site.open("/hooks");
+    let tab = site.open_live("/hooks");
     tab.wait_for_text("No hook yet").click_on("#add summary");
     tab.fill("textbox", "name", "notify").click("checkbox", "dead").click("checkbox", "dlq-above");
     let command = format!("cat > {}", told.display());
@@ -31,7 +31,7 @@ fn a_hook_that_fails_shows_its_tries_and_why() {
     home.run(["enqueue", "--", "true"]).ok();
     home.run(["worker", "start"]).ok();
     let site = Site::new(home);
-    let tab = site.open("/hooks/broken");
+    let tab = site.open_live("/hooks/broken");
     tab.wait_for_text("failing").wait_for_text("no such user").wait_for("#waiting .rows");
     site.expect_fault("502");
     tab.click("button", "test").wait_for_text("exit code 67");

@@ -16,7 +16,7 @@ fn home() -> Home {
 #[test]
 fn a_queue_is_paused_with_a_reason_and_resumed() {
     let site = Site::new(home());
-    let tab = site.open("/queues");
+    let tab = site.open_live("/queues");
     tab.click("link", "mail").wait_for_path("/queues/mail");
     tab.wait_for_text("Holds back 3 jobs").wait_for_text("no worker");
     tab.fill("textbox", "why (the others see it)", "smtp is down");
@@ -33,7 +33,7 @@ fn a_queue_is_paused_with_a_reason_and_resumed() {
 #[test]
 fn the_limits_of_a_queue_are_changed_and_lifted() {
     let site = Site::new(home());
-    let tab = site.open("/queues/mail");
+    let tab = site.open_live("/queues/mail");
     tab.fill("spinbutton", "jobs at once", "2").fill("textbox", "starts per time", "10/m");
     tab.fill("textbox", "resources of a job", "memory=512M,pids=100");
     tab.wait_for_text("queuectl queue set mail --concurrency 2 --rate 10/m --limits memory=512M,pids=100");

@@ -16,7 +16,7 @@ fn home() -> Home {
 #[test]
 fn a_schedule_runs_now_pauses_and_shows_its_results() {
     let site = Site::new(home());
-    let tab = site.open("/schedules");
+    let tab = site.open_live("/schedules");
     tab.wait_for_text("at 02:30").click_on("#s-nightly button[data-path$='/run']");
     tab.wait_for("#s-nightly .tick.s-pending");
     site.server.home.run(["worker", "run", "--until-empty"]).ok();
@@ -31,7 +31,7 @@ fn a_schedule_runs_now_pauses_and_shows_its_results() {
 #[test]
 fn the_form_shows_the_next_times_and_adds_the_schedule() {
     let site = Site::new(home());
-    let tab = site.open("/schedules");
+    let tab = site.open_live("/schedules");
     tab.click_on("#add summary").fill("textbox", "name", "report");
     tab.fill("textbox", "cron expression", "0 25 * * *").wait_for_text("out of range");
     tab.fill("textbox", "cron expression", "0 9 * * 1-5").fill("textbox", "its time zone", "Asia/Tokyo");
@@ -52,7 +52,7 @@ fn the_form_shows_the_next_times_and_adds_the_schedule() {
 #[test]
 fn a_week_has_each_run_at_its_time_and_marks_the_change_of_the_clock() {
     let site = Site::new(home());
-    let tab = site.open("/schedules?view=week&week=2027-03-28&tz=Europe%2FBerlin");
+    let tab = site.open_live("/schedules?view=week&week=2027-03-28&tz=Europe%2FBerlin");
     tab.wait_for_text("02:00–03:00 does not exist");
     let text = tab.text_of("#week table");
     assert!(text.contains("Mon 22 Mar") && text.contains("Sun 28 Mar"), "{text}");

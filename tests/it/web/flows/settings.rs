@@ -7,7 +7,7 @@ use crate::web::browser::Site;
 fn a_setting_is_checked_while_it_is_typed_saved_and_reset() {
     let site = Site::new(Home::with_queue());
     let value = || site.server.get("/api/v1/config/lease")["value"].clone();
-    let tab = site.open("/settings");
+    let tab = site.open_live("/settings");
     tab.wait_for_text("how long a silent worker keeps its jobs");
     tab.fill("textbox", "Value of lease", "5s").wait_for_text("heartbeat");
     assert_eq!(tab.eval("document.querySelector('#s-lease button').disabled"), true);
@@ -25,7 +25,7 @@ fn a_setting_is_checked_while_it_is_typed_saved_and_reset() {
 #[test]
 fn tokens_are_listed_and_removed_and_the_other_parts_are_there() {
     let site = Site::new(Home::with_queue());
-    let tab = site.open("/settings?show=tokens");
+    let tab = site.open_live("/settings?show=tokens");
     tab.wait_for_text("admin").click_on("#t-test button");
     tab.click_on("dialog button[value=yes]").wait_for_text("No token yet");
     let left = site.server.home.run(["dashboard", "token", "list", "--json"]).ok().stdout;

@@ -9,7 +9,7 @@ fn each_slot_is_a_lane_and_draining_asks_first() {
     home.run(["worker", "start", "--concurrency", "2"]).ok();
     home.run(["enqueue", "--id", "long", "--name", "a long one", "--", "sleep", "600"]).ok();
     let site = Site::new(home);
-    let tab = site.open("/workers");
+    let tab = site.open_live("/workers");
     tab.wait_for_text("1 of 2 slots busy").wait_for_text("a long one").wait_for_text("free");
     assert_eq!(tab.count(".lanes li"), 2);
     let worker = site.server.get("/api/v1/workers")[0]["id"].as_str().expect("an id").to_owned();
