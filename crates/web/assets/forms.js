@@ -1,5 +1,5 @@
 // Forms that create something: the body of the call, the command line and the curl call come from the same fields.
-import { base, quote, showTimes, toast } from "./page.js";
+import { base, jsonOf, quote, showTimes, toast } from "./page.js";
 
 const token = document.querySelector('meta[name="session-token"]')?.content ?? "";
 const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
@@ -65,7 +65,7 @@ const show = (form) => {
   const place = (name) => form.querySelector(`[data-shows="${name}"]`);
   const { body, path } = request(form);
   if (place("cli")) place("cli").textContent = commandOf(form);
-  if (place("curl")) place("curl").textContent = `curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d ${quote(JSON.stringify(body))} ${quote(location.origin + path)}`;
+  if (place("curl")) place("curl").textContent = `curl -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d ${quote(jsonOf(body))} ${quote(location.origin + path)}`;
 };
 
 const problem = (form, text) => {

@@ -40,8 +40,19 @@ export const ask = (title, ...content) => {
   });
 };
 
-/** A word as a shell needs it. */
-export const quote = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+// What a screen would not show, or not where it is.
+const HIDDEN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+const hex = (number, digits) => number.toString(16).padStart(digits, "0");
+
+/** A word as a shell needs it; what a screen would hide is escaped, as bash and zsh read it. */
+export const quote = (word) => {
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  if (word.search(HIDDEN) < 0) return `'${word.replaceAll("'", "'\\''")}'`;
+  return `$'${word.replace(/[\\']/g, "\\$&").replace(HIDDEN, (one) => `\\U${hex(one.codePointAt(0), 8)}`)}'`;
+};
+
+/** JSON with the same escapes. */
+export const jsonOf = (value) => JSON.stringify(value).replace(HIDDEN, (one) => one.split("").map((unit) => `\\u${hex(unit.charCodeAt(0), 4)}`).join(""));
 
 /** The buttons of a dialog. The first one answers the Enter key, so in a question it is the harmless one. */
 export const buttons = (yes) => el("div", { className: "buttons" }, el("button", { value: "yes", className: "primary" }, yes), el("button", { value: "no" }, "Cancel"));

@@ -173,13 +173,13 @@ mod tests {
         let known = schemas();
         let mut ids = BTreeSet::new();
         for route in routes::all() {
-            assert!(ids.insert(operation_id(route)), "{}", operation_id(route));
+            assert!(!route.is_of_api() || ids.insert(operation_id(route)), "{}", operation_id(route));
             assert!(route.about.ends_with('.') && route.path.starts_with('/'), "{}", route.path);
         }
         let text = document.to_string();
         for name in text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {
             assert!(known.get(name).is_some(), "there is no schema {name}");
         }
-        assert_eq!(operation_id(routes::all().last().expect("a route")), "getStream");
+        assert!(ids.contains("getStream"), "{ids:?}");
     }
 }

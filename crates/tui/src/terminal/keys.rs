@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn unknown_sequences_are_left_out() {
         for bytes in
-            [&b"\x1b[99x"[..], b"\x1b[", b"\x1b[<0;1;1m", b"\x1b[<0;0;0M", b"\x1b[<x;1;1M", b"\xff", b"\0"]
+            [&b"\x1b[99x"[..], b"\x1b[", b"\x1b[<0;1;1m", b"\x1b[<0;0;0M", b"\x1b[<:;1;1M", b"\xff", b"\0"]
         {
             assert_eq!(parse(bytes), [], "{bytes:?}");
         }

@@ -14,7 +14,7 @@ use ops::error::chain;
 use ops::worker::service::{Scope, ServiceError, ServiceKind, ServiceName};
 use sys::process::user;
 
-/// Run workers, or the dashboard, as a service that starts at boot (systemd)
+/// Run workers or the dashboard as a systemd service, from boot on
 ///
 /// Without --user or --system, root manages a service of the machine, and every other user a service of their own.
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ struct WhichService {
     /// One of several services; each can have its own queues or home [default: the unit queuectl-worker]
     #[arg(long, value_name = "NAME")]
     name: Option<ServiceName>,
-    /// The dashboard, which starts when a browser connects, instead of workers
+    /// The dashboard instead of workers; a browser starts it
     #[cfg(feature = "dashboard")]
     #[arg(long)]
     dashboard: bool,
