@@ -11,7 +11,6 @@ pub mod dlq;
 pub mod edit;
 pub mod enqueue;
 pub mod explain;
-pub mod filter_text;
 pub mod handle;
 pub mod list;
 pub mod logs;

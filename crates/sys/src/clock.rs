@@ -1,5 +1,7 @@
 //! Clocks: the wall clock, and a clock that neither jumps nor counts suspended time.
 
+pub mod boot_timer;
+
 use std::fmt;
 use std::time::Duration;
 

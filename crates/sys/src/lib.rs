@@ -3,7 +3,6 @@
 //! Safe wrappers, and the only place where `unsafe` is allowed. This layer knows nothing about jobs.
 
 pub mod bell;
-pub mod boot_timer;
 pub mod cgroup;
 pub mod clock;
 pub mod failpoint;

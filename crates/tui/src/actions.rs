@@ -9,7 +9,7 @@ pub(crate) use self::perform::{Actor, ActorOptions};
 use domain::job::life::StateName;
 use domain::values::name::{JobId, QueueName, ScheduleName};
 use ops::jobs::change::Verb;
-use ops::jobs::filter_text::FilterText;
+use ops::jobs::list::filter_text::FilterText;
 
 /// An order.
 #[derive(Clone, Debug, PartialEq)]

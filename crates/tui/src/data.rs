@@ -8,7 +8,7 @@ pub(crate) mod snapshot;
 pub(crate) use self::reader::{Reader, Waker};
 
 use domain::values::name::JobId;
-use ops::jobs::filter_text::FilterText;
+use ops::jobs::list::filter_text::FilterText;
 use store::Order;
 
 use self::log::LogText;

@@ -29,7 +29,7 @@ use crate::terminal::{Input, Key};
 use crate::theme::Theme;
 use domain::values::name::JobId;
 use jiff::tz::TimeZone;
-use ops::jobs::filter_text::FilterText;
+use ops::jobs::list::filter_text::FilterText;
 use store::Order;
 
 /// How many rows of a list are read at first, and how many more at its end.

@@ -25,7 +25,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::dispatcher::{Dispatcher, EventBell, Interrupt};
 use crate::journal::Journal;
 use domain::settings::Settings;
-use sys::boot_timer::BootTimer;
+use sys::clock::boot_timer::BootTimer;
 use sys::clock::since_boot_with_sleep;
 use sys::guards;
 use sys::guards::Guard;

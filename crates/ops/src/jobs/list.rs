@@ -3,6 +3,8 @@
 //! Each page is a separate snapshot. In the order of enqueuing no job is listed twice, regardless of concurrent changes; a
 //! job that changes meanwhile may be listed before or after the change, or omitted if it no longer matches the filter.
 
+pub mod filter_text;
+
 use std::collections::VecDeque;
 
 use domain::job::Job;

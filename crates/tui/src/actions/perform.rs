@@ -22,7 +22,7 @@ use ops::home::open::open_existing;
 use ops::jobs::bulk::bulk;
 use ops::jobs::change::{Verb, change_ids, changeable, default_phases, remove_logs, remove_orphaned_logs};
 use ops::jobs::explain::explain;
-use ops::jobs::filter_text::FilterText;
+use ops::jobs::list::filter_text::FilterText;
 use store::{JobFilter, Pause, QueueUpdate, Store, Update};
 
 /// A dry run counts for at most this long.

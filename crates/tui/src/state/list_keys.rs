@@ -10,7 +10,7 @@ use crate::terminal::Key;
 use domain::job::Job;
 use domain::values::name::{JobId, QueueName};
 use ops::jobs::change::Verb;
-use ops::jobs::filter_text::FilterText;
+use ops::jobs::list::filter_text::FilterText;
 use ops::queues::MAX_CONCURRENCY;
 use store::{Order, Queue};
 

@@ -7,7 +7,7 @@ use domain::job::life::StateName;
 use domain::text::counts::jobs;
 use domain::values::name::JobId;
 use ops::jobs::change::Verb;
-use ops::jobs::filter_text::FilterText;
+use ops::jobs::list::filter_text::FilterText;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Mode {

@@ -5,7 +5,7 @@ use crate::actions::{Action, is_endless, is_reading, split_words};
 use crate::data::snapshot::Rows;
 use crate::tab::Tab;
 use crate::terminal::Key;
-use ops::jobs::filter_text::{FilterText, TERMS};
+use ops::jobs::list::filter_text::{FilterText, TERMS};
 use store::Phase;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

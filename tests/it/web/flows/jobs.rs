@@ -17,7 +17,9 @@ fn site_with_dead() -> Site {
 fn a_filter_is_in_the_url_and_the_same_after_a_reload() {
     let site = site_with_dead();
     let tab = site.open("/jobs");
-    tab.wait_for("#age.live").press("/");
+    tab.wait_for("#age.live")
+        .press("/")
+        .wait("a field has the focus", "document.activeElement !== document.body");
     assert_eq!(tab.focus(), "combobox \"state\"");
     // One letter: a browser forgets the letters before it if the next is late.
     tab.type_text("d").wait("the state is chosen", "document.activeElement.value === 'dead'");

@@ -25,8 +25,8 @@ use crate::postgres::session::{last_value, quoted};
 use crate::postgres::{Address, ConnectError, ConnectOptions, Connected, Target, connect};
 use crate::{OrderHints, Result, StoreError, Wake};
 use domain::values::name::WorkerId;
-use sys::boot_timer::BootTimer;
 use sys::clock;
+use sys::clock::boot_timer::BootTimer;
 
 /// A worker does nothing else while it opens this session.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(2);

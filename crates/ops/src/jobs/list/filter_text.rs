@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::dlq::find_cause;
 use crate::OpError;
+use crate::jobs::dlq::find_cause;
 use domain::text::nearest::suggestion;
 use domain::text::pattern::CommandPattern;
 use domain::text::shell::quote_words;
