@@ -24,8 +24,8 @@ export const fragment = (html) => {
 
 /** Makes `old` like `fresh`, and keeps every element that is in both, with its focus and its scroll position. */
 const morph = (old, fresh) => {
-  // A part that a script of ours keeps.
-  if ("own" in old.dataset) return;
+  // A part that a script of ours keeps, or a form that its reader fills in.
+  if ("own" in old.dataset || (old.nodeName === "FORM" && old.contains(document.activeElement))) return;
   for (const { name, value } of [...fresh.attributes]) {
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   }

@@ -38,15 +38,15 @@ fn a_log_is_followed_while_it_grows_and_the_next_attempt_after_it() {
 }
 
 #[test]
-fn a_million_lines_are_never_more_than_200_rows() {
+fn a_long_log_is_never_more_than_200_rows() {
     let site = Site::new(Home::with_queue());
-    enqueue(&site, &["long"], &[], "seq 1000000; echo the end");
+    enqueue(&site, &["long"], &[], "seq 100000; echo the end");
     work(&site.server);
     let tab = site.open("/jobs/long");
     let rows = || tab.count("#log li");
     tab.wait_for_text("the end");
     assert_eq!(rows(), 200);
-    assert!(tab.text_of("#log-place").ends_with("of 1,000,001"), "{}", tab.text_of("#log-place"));
+    assert!(tab.text_of("#log-place").ends_with("of 100,001"), "{}", tab.text_of("#log-place"));
     // Scrolling up loads what is before, and keeps what is seen.
     let first = "Number(document.querySelector('#log li').id.slice(1))";
     let before = tab.eval(first).as_u64().expect("a number");
@@ -55,7 +55,7 @@ fn a_million_lines_are_never_more_than_200_rows() {
     assert_eq!(rows(), 200);
     tab.eval("document.querySelector('#log .log').scrollTop = 1e9");
     tab.wait("later lines are loaded", &format!("{first} === {before}"));
-    tab.open("/jobs/long/log#L500000").wait_for("#L500000.current");
+    tab.open("/jobs/long/log#L50000").wait_for("#L50000.current");
     assert_eq!(rows(), 200);
 }
 
