@@ -1,5 +1,6 @@
 //! Streams of server-sent events: the state of what a client watches, and the output of a job.
 
+pub(crate) mod client;
 pub(crate) mod frame;
 pub(crate) mod hub;
 pub(crate) mod log;

@@ -19,6 +19,16 @@ const ROWS: usize = 100;
 /// The estimates of more batches would take too long.
 const MAX_ESTIMATED: usize = 10;
 
+/// The states of the jobs of a batch: failed ones first, finished ones last.
+const ORDER: [StateName; 6] = [
+    StateName::Dead,
+    StateName::Failed,
+    StateName::Cancelled,
+    StateName::Processing,
+    StateName::Pending,
+    StateName::Completed,
+];
+
 pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let mut batches = visit.store.batches(ROWS)?;
     // Failed first, then unfinished; both from new to old.
@@ -70,14 +80,6 @@ fn count_of(batch: &Batch) -> impl Fn(StateName) -> u64 + '_ {
 
 /// The jobs of each state, failed ones first.
 fn states(visit: &Visit<'_>, batch: &Batch) -> Markup {
-    const ORDER: [StateName; 6] = [
-        StateName::Dead,
-        StateName::Failed,
-        StateName::Cancelled,
-        StateName::Processing,
-        StateName::Pending,
-        StateName::Completed,
-    ];
     let name = batch.name.as_str();
     html! {
         @for state in ORDER {

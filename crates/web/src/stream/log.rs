@@ -1,17 +1,16 @@
 //! Following the output of a job.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use serde_json::json;
 
+use super::client::Client;
 use super::{EVENTS, enter, frame};
-use crate::doors::limits::Place;
 use crate::problem::Problem;
 use crate::request::answer::Answer;
 use crate::request::call::{Call, Parts};
-use crate::request::pieces::{PieceSender, pieces};
+use crate::request::pieces::pieces;
 use crate::routes::logs::{parse_stream, piece_json};
 use crate::server::Server;
 use domain::log;
@@ -27,7 +26,6 @@ use store::Store;
 
 /// Parts that wait for a slow client. The follower waits with them, so nothing gets lost.
 const BUFFER: usize = 4;
-const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Where a stream begins, and what it shows.
 struct Start {
@@ -42,35 +40,13 @@ pub(crate) fn start(server: &Arc<Server>, parts: Parts) -> Result<Answer, Proble
     let (sender, body) = pieces(BUFFER);
     let server = Arc::clone(server);
     tokio::task::spawn_blocking(move || {
-        let mut client = Client { sender, sent_at: Instant::now(), _place: place };
+        let mut client = Client::new(sender, place);
         if let Err(problem) = follow(&server, &parts, &mut client) {
             let data = json!({ "detail": problem.line(), "status": problem.status.as_u16() });
             client.send(frame::event("error", &data));
         }
     });
     Ok(Answer::pieces(EVENTS, body))
-}
-
-/// The receiving end.
-struct Client {
-    sender: PieceSender,
-    sent_at: Instant,
-    _place: Place,
-}
-
-impl Client {
-    /// Whether the client is still there. Waits until it has read what came before.
-    fn send(&mut self, message: Bytes) -> bool {
-        self.sent_at = Instant::now();
-        self.sender.blocking_send(message).is_ok()
-    }
-
-    fn is_there(&mut self) -> bool {
-        if self.sender.is_closed() {
-            return false;
-        }
-        self.sent_at.elapsed() < COMMENT_INTERVAL || self.send(frame::comment())
-    }
 }
 
 fn follow(server: &Arc<Server>, parts: &Parts, client: &mut Client) -> Result<(), Problem> {

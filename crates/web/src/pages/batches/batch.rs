@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{count_of, end, states};
+use super::{ORDER, count_of, end, states};
 use crate::pages::view::{Place, View};
 use crate::pages::visit::Visit;
 use crate::parts::button::Act;
@@ -12,22 +12,12 @@ use crate::problem::Problem;
 use crate::request::query::encode;
 use crate::routes::batches::eta;
 use domain::job::Job;
-use domain::job::life::StateName;
 use domain::text::hostile::printable;
 use domain::values::name::BatchName;
 use ops::jobs::batch::find;
 use store::{Batch, JobFilter, Page, Phase};
 
 const ROWS: usize = 100;
-/// In this order; finished jobs come last.
-const ORDER: [StateName; 6] = [
-    StateName::Dead,
-    StateName::Failed,
-    StateName::Cancelled,
-    StateName::Processing,
-    StateName::Pending,
-    StateName::Completed,
-];
 
 pub(crate) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let name: BatchName = visit.name("batch")?;

@@ -1,7 +1,7 @@
 //! The lines of an attempt for the script of the log: as they are printed, or a window on them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
@@ -9,17 +9,17 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use super::lines::{self, Lines, Wanted, Window};
-use crate::doors::limits::Place;
 use crate::pages::frame;
 use crate::pages::visit::Visit;
 use crate::parts::log_lines::{self, LogRow};
 use crate::problem::Problem;
 use crate::request::answer::Answer;
 use crate::request::call::{Call, Parts};
-use crate::request::pieces::{PieceSender, pieces};
+use crate::request::pieces::pieces;
 use crate::request::query::{NUMBER, Param, TEXT, encode};
 use crate::routes::logs::parse_stream;
 use crate::server::{Server, wall_now};
+use crate::stream::client::Client;
 use crate::stream::{EVENTS, enter, frame as message};
 use domain::job::{Attempt, JobRecord};
 use domain::log as output;
@@ -43,7 +43,6 @@ pub(in crate::pages) const PARAMS: &[Param] = &[
 const SEND_INTERVAL: Duration = Duration::from_millis(100);
 /// Parts that wait for a slow client. The follower waits with them.
 const BUFFER: usize = 4;
-const COMMENT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The page of a job with the beginning of a query, which links to lines extend.
 pub(super) fn line_url(server: &Server, id: &JobId, attempt: u32) -> String {
@@ -101,33 +100,12 @@ pub(in crate::pages) fn start(server: &Arc<Server>, parts: Parts) -> Result<Answ
     let (sender, body) = pieces(BUFFER);
     let server = Arc::clone(server);
     tokio::task::spawn_blocking(move || {
-        let mut client = Client { sender, sent_at: Instant::now(), _place: place };
+        let mut client = Client::new(sender, place);
         if let Err(problem) = follow(&server, &parts, &mut client) {
             client.send(message::event("refused", &json!({ "detail": problem.line() })));
         }
     });
     Ok(Answer::pieces(EVENTS, body))
-}
-
-struct Client {
-    sender: PieceSender,
-    sent_at: Instant,
-    _place: Place,
-}
-
-impl Client {
-    /// Whether the client is still there.
-    fn send(&mut self, message: Bytes) -> bool {
-        self.sent_at = Instant::now();
-        self.sender.blocking_send(message).is_ok()
-    }
-
-    fn is_there(&mut self) -> bool {
-        if self.sender.is_closed() {
-            return false;
-        }
-        self.sent_at.elapsed() < COMMENT_INTERVAL || self.send(message::comment())
-    }
 }
 
 fn follow(server: &Arc<Server>, parts: &Parts, client: &mut Client) -> Result<(), Problem> {
@@ -161,7 +139,7 @@ fn follow(server: &Arc<Server>, parts: &Parts, client: &mut Client) -> Result<()
                 client.send(message::event("unreadable", &json!({ "detail": chain(error) })));
             }
         }
-        let is_due = is_quiet || client.sent_at.elapsed() >= SEND_INTERVAL;
+        let is_due = is_quiet || client.quiet_for() >= SEND_INTERVAL;
         if is_due && sent.lines.has_changed() {
             client.send(sent.message(false));
         }
