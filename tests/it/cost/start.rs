@@ -18,12 +18,13 @@ fn the_loader_corrects_no_addresses_in_the_program() {
     assert_eq!(u16::from_ne_bytes(bytes), ET_EXEC, "`{PROGRAM}` is linked at a fixed address");
 }
 
-/// Each library takes a tenth of the time in which `/bin/true` starts and ends.
+/// Each library takes a tenth of the time in which `/bin/true` starts and ends. A release build contains even this one.
 #[test]
-fn the_loader_loads_the_c_library_alone() {
+fn the_loader_loads_at_most_the_c_library() {
     let listed = Command::new("ldd").arg(PROGRAM).output().expect("ldd, of the C library");
     let listed = String::from_utf8(listed.stdout).expect("text");
     let libraries: Vec<&str> =
         listed.lines().filter_map(|line| line.trim().split_once(" => ")).map(|(name, _)| name).collect();
-    assert_eq!(libraries, ["libc.so.6"], "{listed}");
+    let expected: &[&str] = if cfg!(debug_assertions) { &["libc.so.6"] } else { &[] };
+    assert_eq!(libraries, expected, "{listed}");
 }
