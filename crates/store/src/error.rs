@@ -95,6 +95,14 @@ impl StoreError {
         |error| Self::CannotOpen { path: path.to_owned(), source: error.into() }
     }
 
+    /// The same error of a caller that waits this long for a lock.
+    pub(crate) fn after_waiting(mut self, lock_timeout: Duration) -> Self {
+        if let Self::Busy { waited, .. } = &mut self {
+            *waited = lock_timeout;
+        }
+        self
+    }
+
     /// The error of a file that could not be read or written.
     pub fn unavailable(error: io::Error) -> Self {
         Self::Unavailable { source: error.into() }

@@ -34,6 +34,28 @@ impl dyn Store + '_ {
         self.view(|tx| deliveries::of_hook(tx, hook, limit))
     }
 
+    /// Makes one delivery of a hook due now, whenever its next try was to be.
+    pub fn retry_delivery(&self, hook: &HookName, delivery: &str, by: &str) -> Result<DeliveryRetry> {
+        self.transact("retry_delivery", |tx| deliveries::retry_one(tx, hook, delivery, by))
+    }
+
+    /// Makes all deliveries of a hook due now that wait for their next try, in short transactions. Returns how many;
+    /// `None` if there is no hook of this name.
+    pub fn retry_deliveries(&self, hook: &HookName, by: &str) -> Result<Option<u64>> {
+        let mut total = 0;
+        loop {
+            match self.transact("retry_deliveries", |tx| deliveries::retry_all(tx, hook, by))? {
+                None => return Ok(None),
+                Some(retried) => {
+                    total += retried as u64;
+                    if retried < deliveries::RETRIED_PER_TRANSACTION {
+                        return Ok(Some(total));
+                    }
+                }
+            }
+        }
+    }
+
     /// One turn of a delivering worker: records the results of its deliveries, and takes up to `want` new ones.
     pub fn exchange_deliveries(
         &self,
@@ -98,6 +120,18 @@ pub struct WaitingDelivery {
     pub tries: u32,
     /// A worker is sending it.
     pub is_sending: bool,
+}
+
+/// What became of the request to try a delivery now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryRetry {
+    /// It is due.
+    Due,
+    /// A worker is sending it already.
+    Sending,
+    /// It was delivered or given up, or there never was one of this name.
+    NotWaiting,
+    NoHook,
 }
 
 /// How a try to deliver an event ended.

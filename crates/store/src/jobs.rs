@@ -6,7 +6,7 @@ mod search;
 pub mod shipment;
 
 pub use deaths::{Deaths, hour_of};
-pub use output_parts::{MAX_PART_BYTES, OutputPart, ShippedAttempt};
+pub use output_parts::{MAX_PART_BYTES, OutputPart, PartsSize, ShippedAttempt};
 pub use search::{CauseSummary, FailedAttempt, JobCount, Search, SearchResult};
 
 use std::collections::HashMap;
@@ -165,6 +165,12 @@ impl dyn Store + '_ {
                 return Ok(change);
             }
         }
+    }
+
+    /// Makes the same edit to the first of these jobs, as many as fit into one short transaction. A job that is no longer in
+    /// the state in which it was selected is left alone.
+    pub fn edit_selected(&self, jobs: &[JobRef], edit: &Edit, by: &str) -> Result<Vec<Change>> {
+        self.transact("edit_selected", |tx| edit::edit_portion(tx, jobs, edit, by))
     }
 
     /// Notes that `run` has reported to its caller that this attempt left its job dead.
@@ -425,6 +431,9 @@ pub enum Conflict {
     WaitedFor { count: u64 },
     #[error("its due time would be after the year 9999")]
     TooLate,
+    /// Only for an edit of many jobs. An edit of one says which fields.
+    #[error("its other fields contradict the change")]
+    Contradiction,
     #[error("it depends on job `{through}`, which depends on it: a cycle")]
     Cycle { through: JobId },
     #[error("it depends on job `{dependency}`, which is {}", state.name())]

@@ -86,6 +86,9 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     }
     /// Waits from now on no longer than a worker with this lease, or its supervisor, can afford.
     fn bound_waits(&self, _lease: Duration) {}
+    /// Waits from now on no longer than this for a lock, and for a server no longer than a worker does: for a caller that
+    /// has to answer others.
+    fn wait_at_most(&self, lock_timeout: Duration) -> Result<()>;
     /// Whether workers on several machines use this store. Their files and locks are then out of reach of each other, so
     /// they take over leases by the beats alone, end their commands before their leases can be taken over, and keep the
     /// output of attempts in the store.
@@ -114,6 +117,11 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// could not listen.
     fn check_fitness_for_workers(&self) -> Result<()> {
         Ok(())
+    }
+    /// After a newer program has migrated the schema: lets the worker of this store record what it runs, and only that.
+    /// `false` if the schema does not allow that.
+    fn finish_under_newer_schema(&self) -> Result<bool> {
+        Ok(false)
     }
     /// Whether it was opened for reading only and refuses every write.
     fn is_read_only(&self) -> bool {

@@ -17,7 +17,7 @@ mod wake;
 
 pub use backup::{Backup, IncomingBackup, Progress, RestoreError, RestoreSummary};
 pub use session::examine::{Depth, Examination, examine};
-pub use session::gate::{is_initialized, path as gate_path};
+pub use session::gate::{GATE_TIMEOUT, is_initialized, path as gate_path};
 pub use session::migrate::SCHEMA_VERSION;
 pub use session::open::{check_files, network_filesystem};
 pub use store::SqliteStore;

@@ -298,7 +298,7 @@ pub struct RecentProblems {
 pub struct LastStop {
     pub at: Timestamp,
     pub by: String,
-    /// The home whose workers it addresses; `None` for all.
+    /// The home whose workers it addresses, or the one worker; `None` for all.
     pub home_id: Option<String>,
 }
 

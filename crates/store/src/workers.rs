@@ -81,6 +81,11 @@ impl dyn Store + '_ {
         self.view(|tx| idle::is_idle(tx, &workers::find(tx, worker)?.served))
     }
 
+    /// When workers started since a time, the earliest first. Workers for certain jobs do not count.
+    pub fn worker_starts(&self, since: Timestamp) -> Result<Vec<Timestamp>> {
+        self.view(|tx| workers::starts(tx, since))
+    }
+
     /// All workers that have not stopped.
     pub fn workers(&self) -> Result<Vec<Worker>> {
         self.listed(None)
@@ -309,13 +314,23 @@ pub struct CancelOrder {
     pub signal: Signal,
 }
 
-/// A stop order to all workers of the pools that exist now.
+/// A stop order to workers of the pools that exist now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// The home whose workers have to stop, on its machine and in any boot; `None` for every home.
-    pub home: Option<HostKey>,
+    pub scope: StopScope,
     /// When to kill running commands; `None` to let them finish.
     pub kill_at: Option<Timestamp>,
+}
+
+/// Which workers have to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StopScope {
+    /// Those of every home, on every machine.
+    Everywhere,
+    /// Those of this home, on its machine and in any boot.
+    Home(HostKey),
+    /// This one; the others of its pool continue.
+    Worker(WorkerId),
 }
 
 /// A process of a running attempt that could not be killed.

@@ -55,7 +55,7 @@ const SORTED: [&str; 4] = [
 ];
 
 /// The hot statements by their beginning, and the index that each must use.
-const HOT: [(&str, &str); 53] = [
+const HOT: [(&str, &str); 55] = [
     ("select content from minutes", "minutes USING INTEGER PRIMARY KEY (rowid=?)"),
     ("update minutes set content", "minutes USING INTEGER PRIMARY KEY (rowid=?)"),
     ("select id, content, 0 from minutes", "minutes USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
@@ -80,6 +80,8 @@ const HOT: [(&str, &str); 53] = [
          where worker_seq = :worker_seq",
         "deliveries_sent (worker_seq=?)",
     ),
+    ("update deliveries set due_at = :now where id in", "deliveries_by_hook (hook_id=? AND due_at>?)"),
+    ("select id, worker_seq is not null and due_at", "deliveries_by_hook (hook_id=?)"),
     ("select queue_id from ready where queue_id >", "ready USING PRIMARY KEY (queue_id>?)"),
     ("select priority, due_at, seq from ready", "ready USING PRIMARY KEY (queue_id=?)"),
     ("delete from ready", "ready USING PRIMARY KEY (queue_id=? AND priority=? AND due_at=? AND seq=?)"),

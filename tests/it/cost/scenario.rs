@@ -16,9 +16,9 @@ use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use store::{
     AfterEdit, Cursor, Delivery, DeliveryReport, DeliveryResult, Duty, EnvironmentGc, EventPage, EventRange,
-    JobFilter, JobVerb, LeaseRef, MoveError, NewSchedule, Order, OutputPart, Page, PageStart, Pause, Phase,
-    Prunable, PruneStep, ScheduleEdit, Search, ServedJobs, Settlement, ShippedAttempt, Stop,
-    UnkillableProcess, WorkerSlots, WorkerState,
+    JobFilter, JobVerb, LeaseRef, MoveError, NewSchedule, Order, OutputPart, Page, PageStart, PartsSize,
+    Pause, Phase, Prunable, PruneStep, ScheduleEdit, Search, ServedJobs, Settlement, ShippedAttempt, Stop,
+    StopScope, UnkillableProcess, WorkerSlots, WorkerState,
 };
 
 use crate::store::fixture::new_job::{JobBuilder, batch_name, job, job_id, queue_name};
@@ -232,6 +232,7 @@ fn work(fixture: &Fixture) {
         fixture.leases(&worker, want);
         fixture.retire(&worker);
     }
+    fixture.store.worker_starts(fixture.now()).expect("the starts of workers");
     // After the clock is set back, the ready jobs are not due.
     fixture.clock.jump(-3_600_000);
     let worker = fixture.worker("early");
@@ -252,6 +253,8 @@ fn ship(fixture: &Fixture, leases: &[LeaseRef]) {
         let put = |gone| fixture.store.put_output(&attempt, gone, std::slice::from_ref(&part));
         put(Some(&(0..1))).expect("the part is stored");
         fixture.store.output_after(&lease.job, 1, 0, 1).expect("the parts");
+        let before = fixture.store.output_size_before(&lease.job, 1, 2).expect("the size of the parts");
+        assert_eq!(before, PartsSize { parts: 1, bytes: 5 }, "the part at 1 begins before 2");
     }
     fixture.store.delete_output_parts(&shipped(&leases[1])).expect("the parts are deleted");
 }
@@ -307,7 +310,7 @@ fn change_some(fixture: &Fixture) {
     }
     work_within_limits(fixture);
     fixture.set_queue("another", "memory=1G", "75", "2");
-    let stop = Stop { home: None, kill_at: Some(fixture.now()) };
+    let stop = Stop { scope: StopScope::Everywhere, kill_at: Some(fixture.now()) };
     fixture.store.stop(&stop, ACTOR).expect("the stop is recorded");
 }
 
@@ -395,6 +398,7 @@ fn deliver_hooks(fixture: &Fixture) {
     fixture.pass_secs(86_400);
     for _ in 0..10 {
         report_all(fixture, &worker, 10, &DeliveryResult::Failed("failed".to_owned()));
+        retry_waiting(fixture);
         fixture.pass_secs(3_600);
     }
     // Once a hook has failed for a day, older deliveries are given up immediately.
@@ -402,6 +406,16 @@ fn deliver_hooks(fixture: &Fixture) {
     report_all(fixture, &worker, 10, &DeliveryResult::Failed("failed".to_owned()));
     fixture.store.hooks().expect("the hooks");
     fixture.retire(&worker);
+}
+
+/// Makes a delivery due that waits for its next try, then all of its hook.
+fn retry_waiting(fixture: &Fixture) {
+    let hook = hook_name("success");
+    let found = fixture.store.deliveries(&hook, PAGE).expect("the deliveries of a hook");
+    if let Some(delivery) = found.and_then(|found| found.waiting.into_iter().next()) {
+        fixture.store.retry_delivery(&hook, &delivery.name, ACTOR).expect("the delivery is due");
+    }
+    fixture.store.retry_deliveries(&hook, ACTOR).expect("the deliveries are due");
 }
 
 fn report_all(fixture: &Fixture, worker: &WorkerId, want: usize, result: &DeliveryResult) {

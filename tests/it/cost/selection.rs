@@ -2,8 +2,8 @@
 
 use domain::job::life::StateName;
 use domain::settings::SettingKey;
+use ops::jobs::bulk::BulkChange;
 use ops::jobs::change;
-use ops::jobs::change::default_phases;
 use store::{JobFilter, JobVerb};
 
 use super::tape;
@@ -37,7 +37,8 @@ fn filled_store(count: usize) -> (Fixture, tempfile::TempDir) {
 }
 
 fn filters(fixture: &Fixture) -> Vec<(&'static str, JobFilter)> {
-    let any = JobFilter { phases: default_phases(JobVerb::CANCEL), ..JobFilter::default() };
+    let any =
+        JobFilter { phases: BulkChange::from(JobVerb::CANCEL).default_phases(), ..JobFilter::default() };
     let command = Some("kind".parse().expect("a pattern"));
     let queue = Some(queue_name("kind"));
     let changed_before = Some(fixture.now());

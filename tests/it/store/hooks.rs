@@ -9,7 +9,10 @@ use domain::job::environment::Environment;
 use domain::job::outcome::Outcome;
 use domain::values::name::{HookName, WorkerId};
 use serde_json::{Value, json};
-use store::{Delivery, DeliveryExchangeResult, DeliveryReport, DeliveryResult, Hook, NewHook, ServedJobs};
+use store::{
+    Delivery, DeliveryExchangeResult, DeliveryReport, DeliveryResult, DeliveryRetry, Hook, NewHook,
+    ServedJobs,
+};
 
 use super::fixture::new_job::{job, job_id, queue_name};
 use super::fixture::{ACTOR, FAILURE, Fixture, every_store};
@@ -25,6 +28,8 @@ every_store!(
     a_crashed_worker_is_reported_once_with_its_jobs,
     each_hook_has_one_delivery_in_flight,
     a_failed_delivery_is_retried_with_backoff,
+    a_waiting_delivery_is_tried_now_on_request,
+    all_waiting_deliveries_of_a_hook_are_tried_now_on_request,
     events_before_a_hook_was_added_are_not_delivered,
     a_failing_hook_does_not_delay_other_deliveries,
     a_delivery_is_given_up_after_a_day_and_counted,
@@ -303,6 +308,56 @@ fn a_failed_delivery_is_retried_with_backoff(fixture: &Fixture) {
         (recovered.failing_since, recovered.error.as_deref(), recovered.pending),
         (None, Some("connection refused"), 0)
     );
+}
+
+fn a_waiting_delivery_is_tried_now_on_request(fixture: &Fixture) {
+    add(fixture, "h", HookEvent::Success);
+    add(fixture, "other", HookEvent::Dead);
+    let worker = fixture.worker("w");
+    fixture.enqueue(job("a"));
+    fixture.run(&worker, Outcome::Success);
+    let taken = take(fixture, &worker, 1);
+    let name = taken[0].name.as_str();
+    let retry = |hook, delivery: &str| {
+        fixture.store.retry_delivery(&hook_name(hook), delivery, ACTOR).expect("retry_delivery")
+    };
+    assert_eq!(retry("h", name), DeliveryRetry::Sending);
+    exchange_deliveries(fixture, &worker, &[report(&taken[0], failed())], 0);
+    assert_eq!(take(fixture, &worker, 1), [], "it waits for its backoff");
+    assert_eq!(retry("none", name), DeliveryRetry::NoHook);
+    assert_eq!(retry("other", name), DeliveryRetry::NotWaiting, "another hook has no such delivery");
+    assert_eq!(retry("h", "d-0"), DeliveryRetry::NotWaiting);
+    assert_eq!(
+        fixture.orders(&worker).next_delivery,
+        Some(fixture.now().saturating_add(Duration::from_secs(1)))
+    );
+    assert_eq!(retry("h", name), DeliveryRetry::Due);
+    assert_eq!(fixture.orders(&worker).next_delivery, Some(fixture.now()), "the workers learn of it");
+    let again = take(fixture, &worker, 1);
+    assert_eq!(again[0].name, name);
+    let exchanged = exchange_deliveries(fixture, &worker, &[report(&again[0], failed())], 0);
+    assert_eq!(
+        exchanged.next_due,
+        Some(fixture.now().saturating_add(Duration::from_secs(2))),
+        "the backoff continues: the try counts"
+    );
+}
+
+fn all_waiting_deliveries_of_a_hook_are_tried_now_on_request(fixture: &Fixture) {
+    let worker = with_pending_deliveries(fixture);
+    for _ in 0..3 {
+        let taken = take(fixture, &worker, 10);
+        let reports: Vec<DeliveryReport> = taken.iter().map(|delivery| report(delivery, failed())).collect();
+        exchange_deliveries(fixture, &worker, &reports, 0);
+    }
+    assert_eq!(take(fixture, &worker, 10), [], "all wait for their backoff");
+    let retry = |hook| fixture.store.retry_deliveries(&hook_name(hook), ACTOR).expect("retry_deliveries");
+    assert_eq!(retry("none"), None);
+    assert_eq!(retry("one"), Some(3));
+    assert_eq!(retry("one"), Some(0), "they are due already");
+    let mut delivered = deliver_all(fixture, &worker);
+    delivered.retain(|(hook, _)| hook == "one");
+    assert_eq!((delivered.len(), hook(fixture, "two").pending), (3, 3));
 }
 
 fn events_before_a_hook_was_added_are_not_delivered(fixture: &Fixture) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use domain::values::timestamp::Timestamp;
-use store::{NewWorker, Orders, ServedJobs, Stop, WorkerState};
+use store::{NewWorker, Orders, ServedJobs, Stop, StopScope, WorkerState};
 use sys::host::{HostKey, Origin};
 
 use super::fixture::new_job::{job, job_id};
@@ -24,6 +24,7 @@ every_store!(
     a_stop_applies_to_registered_workers,
     a_stop_applies_to_the_replacement_of_a_crashed_worker,
     a_stop_can_apply_to_one_home_on_one_machine,
+    a_stop_can_apply_to_one_worker,
     the_earliest_kill_time_counts,
     a_clock_jump_does_not_change_the_time_until_the_kill,
     old_stops_are_deleted_but_none_that_a_worker_has_not_seen,
@@ -159,7 +160,8 @@ fn a_worker_for_one_job_is_idle_when_the_job_is_finished(fixture: &Fixture) {
 }
 
 fn stop(fixture: &Fixture, home: Option<&str>, kill_at: Option<Timestamp>) {
-    let stop = Stop { home: home.map(|home| on("machine", home)), kill_at };
+    let scope = home.map_or(StopScope::Everywhere, |home| StopScope::Home(on("machine", home)));
+    let stop = Stop { scope, kill_at };
     fixture.store.stop(&stop, ACTOR).expect("stop");
 }
 
@@ -217,6 +219,24 @@ fn a_stop_can_apply_to_one_home_on_one_machine(fixture: &Fixture) {
     assert_eq!([&here, &there, &copy].map(drain), [false, true, false]);
     stop(fixture, None, None);
     assert_eq!([&here, &there, &copy].map(drain), [true, true, true]);
+}
+
+fn a_stop_can_apply_to_one_worker(fixture: &Fixture) {
+    let one = fixture.worker("one");
+    let other = fixture.worker("other");
+    let homeless = NewWorker { origin: Origin::default(), ..new_worker("homeless") };
+    let homeless = fixture.register(homeless);
+    let kill_at = fixture.now().saturating_add(Duration::from_secs(60));
+    let stop = Stop { scope: StopScope::Worker(one.clone()), kill_at: Some(kill_at) };
+    fixture.store.stop(&stop, ACTOR).expect("stop");
+    let orders = fixture.orders(&one);
+    assert_eq!((orders.drain, orders.kill_at), (true, Some(kill_at)));
+    for worker in [&other, &homeless] {
+        let orders = fixture.orders(worker);
+        assert_eq!((orders.drain, orders.kill_at), (false, None), "{worker}");
+    }
+    let last = fixture.store.last_stop().expect("last_stop").expect("an order");
+    assert_eq!(last.home_id.as_deref(), Some("one"), "it names the worker");
 }
 
 fn the_earliest_kill_time_counts(fixture: &Fixture) {

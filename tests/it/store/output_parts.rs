@@ -45,6 +45,12 @@ fn parts_are_read_in_order_from_an_offset(fixture: &Fixture) {
     assert_eq!((read(fixture, 1, 10, 1 << 20), read(fixture, 3, 0, 1 << 20)), (vec![], vec![]));
     let unknown = fixture.store.output_after(&job_id("unknown"), 1, 0, 1).expect("output_after");
     assert_eq!(unknown, []);
+    let before = |job: &str, offset| {
+        let size = fixture.store.output_size_before(&job_id(job), 1, offset).expect("the size");
+        (size.parts, size.bytes)
+    };
+    let sizes = [before("a", 4), before("a", 9), before("a", 99), before("unknown", 99)];
+    assert_eq!(sizes, [(0, 0), (1, 5), (2, 9), (0, 0)]);
 }
 
 fn a_part_that_is_offered_again_replaces_itself(fixture: &Fixture) {

@@ -33,6 +33,7 @@ every_store!(
     the_earliest_lease_end_of_a_worker_is_listed,
     a_folder_need_not_be_utf8,
     an_unknown_worker_is_an_error,
+    starts_of_workers_are_listed_since_a_time,
     each_heartbeat_raises_the_beat,
     neighbours_are_the_workers_of_a_machine,
 );
@@ -286,4 +287,20 @@ fn an_unknown_worker_is_an_error(fixture: &Fixture) {
     assert!(matches!(orders, Err(StoreError::NoSuchWorker(_))), "{orders:?}");
     let extended = fixture.store.extend(&stranger, &[]);
     assert!(matches!(extended, Err(StoreError::NoSuchWorker(_))), "{extended:?}");
+}
+
+fn starts_of_workers_are_listed_since_a_time(fixture: &Fixture) {
+    let began = fixture.now();
+    let first = fixture.worker("first");
+    fixture.pass_secs(60);
+    fixture.worker_serving("in-order", serving(&["default"]));
+    fixture.worker_serving("one-job", ServedJobs::Job(job_id("a")));
+    fixture.retire(&first);
+    let starts = |since| fixture.store.worker_starts(since).expect("worker_starts");
+    assert_eq!(
+        starts(began),
+        [began, fixture.now()],
+        "one that has stopped counts, one for a single job does not"
+    );
+    assert_eq!(starts(fixture.now()), [fixture.now()]);
 }

@@ -6,6 +6,8 @@ use std::ops::RangeInclusive;
 
 use serde::{Serialize, Serializer};
 
+use super::LatestAttempt;
+use super::life::Life;
 use crate::values::signal::Signal;
 
 /// Why a job died, in the words that it shares with others that died alike.
@@ -19,6 +21,13 @@ pub struct Cause {
 }
 
 impl Cause {
+    /// The cause of a dead job; `None` for every other job.
+    pub fn of(life: &Life, latest: &LatestAttempt) -> Option<Self> {
+        let reason = life.state.dead_reason()?.name();
+        let error = latest.error.as_deref().unwrap_or_default();
+        Some(Self::new(reason.to_owned(), latest.exit_code, latest.signal, error))
+    }
+
     pub fn new(reason: String, exit_code: Option<i32>, signal: Option<Signal>, error: &str) -> Self {
         let code = exit_code.map(|code| format!("exit code {code}"));
         let how = code.or_else(|| signal.map(|signal| format!("killed by {signal}"))).unwrap_or_default();

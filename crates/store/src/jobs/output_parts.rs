@@ -15,6 +15,13 @@ pub struct OutputPart {
     pub content: Vec<u8>,
 }
 
+/// How many parts there are, and how many bytes they have together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartsSize {
+    pub parts: u64,
+    pub bytes: u64,
+}
+
 /// An attempt whose output is shipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShippedAttempt {
@@ -58,6 +65,15 @@ impl dyn Store + '_ {
         self.view(|tx| match row::by_id(tx, job)? {
             Some(job) => output_parts::after(tx, job.seq, attempt, offset, max_bytes),
             None => Ok(Vec::new()),
+        })
+    }
+
+    /// The size of the parts of an attempt's output that begin before this offset. A reader that has read another size knows
+    /// that some were deleted since.
+    pub fn output_size_before(&self, job: &JobId, attempt: u32, offset: u64) -> Result<PartsSize> {
+        self.view(|tx| match row::by_id(tx, job)? {
+            Some(job) => output_parts::size_before(tx, job.seq, attempt, offset),
+            None => Ok(PartsSize::default()),
         })
     }
 

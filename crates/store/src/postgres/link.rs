@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::address::Pooler;
 use super::session::migrate::Permission;
-use super::session::{DEADLINE, IDLE_TIMEOUT, Session};
+use super::session::{DEADLINE, IDLE_TIMEOUT, LOCK_TIMEOUT, Session};
 use super::{Address, Target};
 use crate::Result;
 use domain::settings::Durability;
@@ -35,10 +35,14 @@ pub(super) struct Link {
     idle_timeout: Duration,
     /// How long a writer waits for the gate.
     pub(super) patience: Duration,
+    /// How long a statement waits for any other lock.
+    lock_timeout: Duration,
     /// How long a writer waits for an answer.
     pub(super) deadline: Duration,
     /// The same for a reader.
     pub(super) read_deadline: Duration,
+    /// After how long a reader whose session was lost does not try again.
+    pub(super) read_patience: Duration,
     /// Whether it also writes to a schema of an earlier version.
     pub(super) writes_older: bool,
 }
@@ -55,8 +59,10 @@ impl Link {
             durability: Durability::Normal,
             idle_timeout: IDLE_TIMEOUT,
             patience: PATIENCE,
+            lock_timeout: LOCK_TIMEOUT,
             deadline: DEADLINE,
             read_deadline: READ_DEADLINE,
+            read_patience: Duration::MAX,
             writes_older: false,
         })
     }
@@ -94,6 +100,7 @@ impl Link {
         session.set_durability(self.durability)?;
         session.set_idle_timeout(self.idle_timeout);
         session.set_deadline(self.deadline);
+        session.set_lock_timeout(self.lock_timeout);
         Ok(session)
     }
 
@@ -133,6 +140,18 @@ impl Link {
         }
         self.address.connect_timeout = self.connect_timeout.min(share.max(MIN_CONNECT_TIMEOUT));
         self.limit_stops(lease);
+    }
+
+    /// Bounds waits for locks to this, and the others to what a worker would wait at most.
+    pub(super) fn wait_at_most(&mut self, lock_timeout: Duration) {
+        self.patience = lock_timeout;
+        self.lock_timeout = lock_timeout.min(LOCK_TIMEOUT);
+        self.read_deadline = DEADLINE;
+        self.read_patience = DEADLINE;
+        self.address.connect_timeout = self.connect_timeout.min(DEADLINE);
+        if let Some(session) = &self.session {
+            session.set_lock_timeout(self.lock_timeout);
+        }
     }
 
     /// A process that stops or is cut off inside the gate keeps all workers from renewing their leases until the server ends

@@ -38,8 +38,8 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(6);
 /// The server gives up this much before the caller does, so that the caller learns what became of its statement.
 const MARGIN: Duration = Duration::from_secs(1);
 const STATEMENT_TIMEOUT: Duration = DEADLINE.saturating_sub(MARGIN);
-/// How long a statement waits for a lock, except for that on the gate.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a statement waits for a lock, except for that on the gate, unless its caller waits for less.
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 /// The server ends a session that has stopped in the middle of a transaction, because others wait for it.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the gate is waited for at a time. In between, others may pass.
@@ -66,6 +66,8 @@ pub(super) struct Session {
     repeated: RefCell<HashMap<String, Usage>>,
     health: Cell<Health>,
     deadline: Cell<Duration>,
+    /// How long a statement waits for a lock, except for that on the gate.
+    lock_timeout: Cell<Duration>,
     /// Asked for when it is first needed.
     can_compare_environments: Cell<Option<bool>>,
     idle_timeout: Cell<Duration>,
@@ -121,6 +123,7 @@ impl Session {
             repeated: RefCell::default(),
             health: Cell::new(Health::Fit),
             deadline: Cell::new(DEADLINE),
+            lock_timeout: Cell::new(LOCK_TIMEOUT),
             can_compare_environments: Cell::default(),
             idle_timeout: Cell::new(IDLE_TIMEOUT),
             version: Cell::new(migrate::newest_version()),
@@ -191,13 +194,22 @@ impl Session {
         self.deadline.set(deadline);
     }
 
+    /// Shorter than the deadline, so that the caller learns what it has waited for.
+    fn lock_timeout(&self) -> Duration {
+        self.lock_timeout.get().min(self.deadline.get() / 2)
+    }
+
+    pub(super) fn set_lock_timeout(&self, timeout: Duration) {
+        self.lock_timeout.set(timeout);
+    }
+
     /// Waits for the answer to a request.
     fn wait<T>(&self, request: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Failure> {
         let deadline = self.deadline.get();
         let answer = self.runtime.block_on(async { tokio::time::timeout(deadline, request).await });
         let failure = match answer {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => Failure::Driver(error),
+            Ok(Err(error)) => Failure::Driver { error, lock_timeout: self.lock_timeout() },
             Err(_) => Failure::TimedOut(deadline),
         };
         if failure.code().is_some_and(|code| OF_POOLERS.contains(code)) {
@@ -254,10 +266,14 @@ impl Session {
             STATEMENT_TIMEOUT => String::new(),
             timeout => format!("set local statement_timeout = {};", timeout.as_millis()),
         };
+        let lock_timeout = match self.lock_timeout() {
+            LOCK_TIMEOUT => String::new(),
+            timeout => format!("set local lock_timeout = {};", timeout.as_millis()),
+        };
         let views = self.views();
         let mode = if views.is_empty() { "read only" } else { "read write" };
         self.begin(&format!(
-            "begin isolation level repeatable read {mode}; {} {views} {timeout} {CLOCK}",
+            "begin isolation level repeatable read {mode}; {} {lock_timeout} {views} {timeout} {CLOCK}",
             self.local_settings(),
         ))
     }
@@ -295,7 +311,7 @@ impl Session {
             Passage::Together => ("row exclusive", PLANS),
         };
         let deadline = self.deadline.get();
-        let lock_timeout = LOCK_TIMEOUT.min(deadline / 2).as_millis();
+        let lock_timeout = self.lock_timeout().as_millis();
         let gate_timeout = patience.min(deadline / 2).as_millis();
         let statement_timeout = if deadline < DEADLINE {
             format!("set local statement_timeout = {};", (deadline * 5 / 6).as_millis())

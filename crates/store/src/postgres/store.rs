@@ -18,7 +18,7 @@ use super::link::Link;
 use super::report::LAGGING_STANDBYS;
 use super::session::error::Failure;
 use super::session::migrate::{Permission, is_missing, newest_version};
-use super::session::{Health, Passage, ServerTime, Session, quoted};
+use super::session::{DEADLINE, Health, Passage, ServerTime, Session, quoted};
 use super::wake::{Hearing, ReadyJobs, Sender};
 use super::{Address, Target};
 use crate::rows::jobs::environments::CachedEnvironment;
@@ -78,13 +78,17 @@ impl PostgresStore {
     /// Opens a queue that exists. A schema without one is [`StoreError::NotAStore`]. A standby is used if there is no
     /// primary: it can be read, and refuses writes.
     pub fn open_existing(address: &Address, clock: Option<Arc<dyn Clock>>) -> Result<Self> {
-        let link = match Link::open(address, Target::Primary, Permission::Nothing) {
-            Err(StoreError::Unreachable(error)) if error.is_standby() => {
-                Link::open(address, Target::Any, Permission::Nothing)?
-            }
-            link => link?,
-        };
-        let store = Self::with_link(link, clock);
+        let store = Self::with_link(open_link(address)?, clock);
+        store.adopt_settings()?;
+        Ok(store)
+    }
+
+    /// As [`Self::open_existing`], for a caller that waits no longer than this for a lock; see [`Store::wait_at_most`].
+    pub fn open_existing_within(address: &Address, lock_timeout: Duration) -> Result<Self> {
+        let mut address = address.clone();
+        address.connect_timeout = address.connect_timeout.min(DEADLINE);
+        let store = Self::with_link(open_link(&address)?, None);
+        store.wait_at_most(lock_timeout)?;
         store.adopt_settings()?;
         Ok(store)
     }
@@ -292,6 +296,16 @@ impl PostgresStore {
     }
 }
 
+/// The primary, or a standby if there is none.
+fn open_link(address: &Address) -> Result<Link> {
+    match Link::open(address, Target::Primary, Permission::Nothing) {
+        Err(StoreError::Unreachable(error)) if error.is_standby() => {
+            Link::open(address, Target::Any, Permission::Nothing)
+        }
+        link => link,
+    }
+}
+
 /// The result of one try of a verb.
 enum Try {
     Done(Effects),
@@ -354,12 +368,13 @@ impl Store for PostgresStore {
 
     /// A snapshot that was lost with its session, or that a standby could not keep, is taken again.
     fn read(&self, work: &mut ReadWork<'_>) -> Result<()> {
-        let mut opened = self.lock();
+        let (mut opened, start) = (self.lock(), Instant::now());
         let mut tries = 1;
         loop {
             let result = self.snapshot(&mut opened, work);
             let may_repeat = opened.link.is_broken() || opened.link.session()?.health() == Health::Conflict;
-            if result.is_ok() || !may_repeat || tries == MAX_TRIES {
+            let is_late = start.elapsed() >= opened.link.read_patience;
+            if result.is_ok() || !may_repeat || is_late || tries == MAX_TRIES {
                 return result;
             }
             tries += 1;
@@ -444,6 +459,11 @@ impl Store for PostgresStore {
 
     fn bound_waits(&self, lease: Duration) {
         self.lock().link.limit_waits(lease);
+    }
+
+    fn wait_at_most(&self, lock_timeout: Duration) -> Result<()> {
+        self.lock().link.wait_at_most(lock_timeout);
+        Ok(())
     }
 
     fn spans_machines(&self) -> bool {

@@ -37,7 +37,12 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the queue in this file, and creates it if it does not exist.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
-        let store = Self { opened: Mutex::new(open(path)?), clock };
+        Self::open_within(path, clock, GATE_TIMEOUT)
+    }
+
+    /// As [`Self::open`], for a caller that waits no longer than this for a lock.
+    pub fn open_within(path: &Path, clock: Arc<dyn Clock>, lock_timeout: Duration) -> Result<Self> {
+        let store = Self { opened: Mutex::new(open(path, lock_timeout)?), clock };
         store.adopt_settings()?;
         Ok(store)
     }
@@ -80,7 +85,11 @@ impl SqliteStore {
         checkpoint::before_first_write(opened);
         let _guard = opened.gate.enter(opened.lock_timeout.get())?;
         let transaction = Transaction::begin(opened, "begin immediate")?;
-        migrate::refuse_newer(&opened.connection)?;
+        if opened.only_finishes.get() {
+            migrate::refuse_unfinishable(&opened.connection)?;
+        } else {
+            migrate::refuse_newer(&opened.connection)?;
+        }
         let statements = Statements::of(&opened.connection);
         let mut tx = self.tx(opened, &statements);
         if work(&mut tx)? == Verdict::RollBack {
@@ -95,7 +104,8 @@ impl SqliteStore {
 
     fn snapshot(&self, opened: &OpenDatabase, work: &mut ReadWork<'_>) -> Result<()> {
         let _transaction = Transaction::begin(opened, "begin")?;
-        work(&mut self.tx(opened, &Statements::of(&opened.connection)))
+        let read = work(&mut self.tx(opened, &Statements::of(&opened.connection)));
+        read.map_err(|error| error.after_waiting(opened.lock_timeout.get()))
     }
 
     /// For access outside the queue's own tables.
@@ -118,13 +128,8 @@ impl<'c> Transaction<'c> {
         // From here on the recorded error belongs to this transaction.
         last_error::clear();
         let begun = connection.prepare_cached(how)?.execute([]).map_err(StoreError::from);
-        match begun {
-            Ok(_) => Ok(Self { connection }),
-            Err(StoreError::Busy { .. }) => {
-                Err(StoreError::Busy { waited: opened.lock_timeout.get(), holder: None })
-            }
-            Err(error) => Err(error),
-        }
+        begun.map_err(|error| error.after_waiting(opened.lock_timeout.get()))?;
+        Ok(Self { connection })
     }
 
     fn commit(self) -> Result<()> {
@@ -219,6 +224,10 @@ impl Store for SqliteStore {
         announce(self.shared(), notice)
     }
 
+    fn wait_at_most(&self, lock_timeout: Duration) -> Result<()> {
+        self.lock().set_lock_timeout(lock_timeout)
+    }
+
     fn version(&self) -> Result<StoreVersion> {
         let opened = self.lock();
         if opened.unlocked_state.is_some() {
@@ -252,6 +261,22 @@ impl Store for SqliteStore {
         let opened = self.lock();
         let _guard = opened.gate.enter(opened.lock_timeout.get())?;
         backup::put_restored_logs(&opened.connection, logs)
+    }
+
+    /// A newer program may have migrated the schema since this process opened it.
+    fn check_fitness_for_workers(&self) -> Result<()> {
+        migrate::refuse_newer(&self.lock().connection)
+    }
+
+    /// Each write asks anew: another migration may follow.
+    fn finish_under_newer_schema(&self) -> Result<bool> {
+        let opened = self.lock();
+        let allows = match migrate::refuse_unfinishable(&opened.connection) {
+            Err(StoreError::TooNew { .. }) => false,
+            allowed => allowed.map(|()| true)?,
+        };
+        opened.only_finishes.set(allows);
+        Ok(allows)
     }
 
     fn is_read_only(&self) -> bool {

@@ -109,7 +109,8 @@ fn is_killed_at_start(worker: &WorkerGroup) -> io::Result<bool> {
     let trial = worker.make("trial", Bounds::default())?;
     let started = spawn(&Spawn {
         program: c"/",
-        argv: &[],
+        // The kernel complains about a program without any.
+        argv: &[c"/".to_owned()],
         envp: &CstrArray::default(),
         cwd: None,
         scope: ProcessScope::Session,

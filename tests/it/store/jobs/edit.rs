@@ -5,8 +5,9 @@ use std::time::Duration;
 use domain::job::edit::Edit;
 use domain::job::life::StateName;
 use domain::job::outcome::Outcome;
+use domain::job::retry_rules::ExitCodes;
 use domain::job::spec::{JobSpec, Timeout};
-use store::{AfterEdit, Change, Conflict, JobFilter};
+use store::{AfterEdit, Change, Conflict, JobFilter, JobRef};
 
 use crate::store::fixture::new_job::{job, job_id, queue_name};
 use crate::store::fixture::{ACTOR, FAILURE, Fixture, every_store};
@@ -22,6 +23,9 @@ every_store!(
     a_job_that_cannot_be_edited_is_not_retried_either,
     an_edited_job_is_found_only_by_its_new_tags,
     a_job_moves_into_and_out_of_a_full_queue,
+    a_selection_is_edited_in_portions,
+    a_selected_job_that_changed_is_left_alone,
+    a_selected_job_whose_fields_contradict_the_edit_is_left_alone,
 );
 
 fn edit(fixture: &Fixture, id: &str, edit: &Edit) -> Change {
@@ -185,4 +189,69 @@ fn a_job_moves_into_and_out_of_a_full_queue(fixture: &Fixture) {
     edit(fixture, "c", &to("wide"));
     assert_eq!(fixture.claim(&worker, 9), ["c"]);
     fixture.recount();
+}
+
+fn selected(fixture: &Fixture) -> Vec<JobRef> {
+    fixture.store.select(&JobFilter::default(), None, usize::MAX).expect("select")
+}
+
+fn edit_selected(fixture: &Fixture, jobs: &[JobRef], edit: &Edit) -> Vec<Change> {
+    fixture.store.edit_selected(jobs, edit, ACTOR).expect("edit_selected")
+}
+
+fn a_selection_is_edited_in_portions(fixture: &Fixture) {
+    const JOBS: usize = 1_200;
+    fixture.enqueue_all((0..JOBS).map(|at| job(&format!("j{at}"))));
+    let change = set(JobSpec { queue: Some(queue_name("other")), ..priority(4).set });
+    let mut jobs = selected(fixture);
+    let mut steps = 0;
+    while !jobs.is_empty() {
+        let changes = edit_selected(fixture, &jobs, &change);
+        assert!(
+            !changes.is_empty() && changes.iter().all(|change| *change == Change::Done(StateName::Pending))
+        );
+        jobs.drain(..changes.len());
+        steps += 1;
+    }
+    assert!(steps > 1, "one transaction does not hold up other writers for all of them");
+    fixture.recount();
+    let edited = selected(fixture).iter().all(|seen| {
+        let job = fixture.job(seen.id.as_str());
+        (job.priority, job.queue.as_str()) == (4, "other")
+    });
+    assert!(edited);
+    assert_eq!(fixture.record("j0").events[0].event, "edit");
+}
+
+fn a_selected_job_that_changed_is_left_alone(fixture: &Fixture) {
+    fixture.enqueue_all([job("runs"), job("gone"), job("again"), job("stays").queue("slow")]);
+    let jobs = selected(fixture);
+    let worker = fixture.worker("w");
+    assert_eq!(fixture.claim(&worker, 1), ["runs"]);
+    fixture.remove("gone");
+    fixture.remove("again");
+    fixture.enqueue(job("again"));
+    let mut changes: Vec<(&str, Change)> =
+        jobs.iter().map(|job| job.id.as_str()).zip(edit_selected(fixture, &jobs, &priority(7))).collect();
+    changes.sort_by_key(|(id, _)| *id);
+    let expected = [
+        ("again", Change::NotFound),
+        ("gone", Change::NotFound),
+        ("runs", Change::Conflict(Conflict::State(StateName::Processing))),
+        ("stays", Change::Done(StateName::Pending)),
+    ];
+    assert_eq!(changes, expected);
+    let priorities = ["runs", "again", "stays"].map(|id| fixture.job(id).priority);
+    assert_eq!(priorities, [0, 0, 7]);
+}
+
+fn a_selected_job_whose_fields_contradict_the_edit_is_left_alone(fixture: &Fixture) {
+    let codes = |text: &str| text.parse::<ExitCodes>().ok();
+    fixture.enqueue_all([job("plain"), job("rules")]);
+    let rules = set(JobSpec { no_retry_on: codes("75"), ..JobSpec::default() });
+    assert_eq!(edit(fixture, "rules", &rules), Change::Done(StateName::Pending));
+    let change = set(JobSpec { retry_on: codes("75"), ..priority(3).set });
+    let changes = edit_selected(fixture, &selected(fixture), &change);
+    assert_eq!(changes, [Change::Conflict(Conflict::Contradiction), Change::Done(StateName::Pending)]);
+    assert_eq!(["rules", "plain"].map(|id| fixture.job(id).priority), [0, 3]);
 }

@@ -133,6 +133,8 @@ fn a_worker_that_claimed_less_than_it_could_marks_itself_at_the_start_of_its_nex
     assert!(marked(&session).is_empty());
     // No worker is named for this job: the next turn finds it.
     caller.enqueue("b");
+    // Its session looks for a sleeper after the commit, and answers this after that.
+    caller.store.workers().expect("the workers");
     assert_eq!(sleeper.fixture.exchange(&sleeper.id, &[], 3).claimed.len(), 1);
     assert_eq!(marked(&session), ["w-1"]);
     let last = sleeper.fixture.exchange(&sleeper.id, &[], 2);

@@ -11,7 +11,7 @@ use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use domain::values::name::WorkerId;
 use rustix::process::Signal;
-use store::{JobFilter, Stop};
+use store::{JobFilter, Stop, StopScope};
 
 use super::{Home, value};
 use crate::store::fixture::{ACTOR, Fixture};
@@ -41,7 +41,7 @@ fn the_crashing_process() {
         "remove" => drop(fixture.remove("a")),
         "register" => drop(fixture.worker("new")),
         "set_worker_state" => fixture.retire(&worker()),
-        "stop" => drop(fixture.store.stop(&Stop { home: None, kill_at: None }, ACTOR)),
+        "stop" => drop(fixture.store.stop(&Stop { scope: StopScope::Everywhere, kill_at: None }, ACTOR)),
         "exchange" => drop(fixture.lease(&worker())),
         "extend" => drop(fixture.store.extend(&worker(), &[])),
         "reap" => drop(fixture.reap(&worker())),

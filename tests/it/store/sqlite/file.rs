@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use domain::job::NewJob;
 use domain::job::outcome::Outcome;
 use domain::settings::SettingKey;
 use store::sqlite::{SCHEMA_VERSION, SqliteStore};
-use store::{JobFilter, Search, Stop, Store, StoreError};
+use store::{JobFilter, Search, Stop, StopScope, Store, StoreError};
 
 use rusqlite::config::DbConfig;
 
@@ -309,7 +309,7 @@ fn stop_orders_do_not_accumulate() {
     let fixture = home.fixture();
     fixture.set(SettingKey::Durability, "normal");
     for _ in 0..1_100 {
-        fixture.store.stop(&Stop { home: None, kill_at: None }, ACTOR).expect("stop");
+        fixture.store.stop(&Stop { scope: StopScope::Everywhere, kill_at: None }, ACTOR).expect("stop");
     }
     drop(fixture);
     let connection = home.connect();
@@ -371,4 +371,31 @@ fn a_search_without_time_says_how_far_it_came_and_continues_from_there() {
     let count = |budget| fixture.store.count(&search.filter, budget).expect("a count");
     assert_eq!((count(Some(Duration::ZERO)).count, count(Some(Duration::ZERO)).is_exact), (0, false));
     assert_eq!((count(None).count, count(None).is_exact), (1, true));
+}
+
+/// Another process that writes, and one that has locked out all others.
+#[test]
+fn a_store_waits_for_a_lock_no_longer_than_its_caller_says() {
+    const BOUND: Duration = Duration::from_millis(50);
+    let home = Home::with_queue();
+    let open = || SqliteStore::open_within(&home.database(), Arc::new(TestClock::default()), BOUND);
+    let assert_busy = |failed: Result<(), StoreError>| {
+        assert!(matches!(failed, Err(StoreError::Busy { waited: BOUND, .. })), "{failed:?}");
+    };
+    let other = home.connect();
+    let began = Instant::now();
+    other.execute_batch("pragma locking_mode = exclusive; begin exclusive").expect("locked");
+    assert_busy(open().map(drop));
+    drop(other);
+    let other = home.connect();
+    let store = open().expect("a store");
+    let write = |store: &SqliteStore| (store as &dyn Store).note("test", ACTOR, "written").map(drop);
+    other.execute_batch("begin immediate").expect("locked");
+    assert_busy(write(&store));
+    let patient = home.open().expect("a store");
+    patient.wait_at_most(BOUND).expect("bounded");
+    assert_busy(write(&patient));
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    other.execute_batch("rollback").expect("unlocked");
+    write(&patient).expect("it can write again");
 }

@@ -174,6 +174,42 @@ fn a_migration_that_fails_changes_nothing() {
 }
 
 #[test]
+fn a_worker_finishes_only_under_migrations_that_all_allow_it() {
+    let home = Home::new();
+    let fixture = home.fixture();
+    let worker = fixture.worker("w");
+    fixture.enqueue("a");
+    let lease = fixture.lease(&worker);
+    assert!(fixture.store.finish_under_newer_schema().expect("asked"), "the schema is the one that it knows");
+    let migrate = |statements: &str| {
+        home.connect().execute_batch(statements).expect("migrated");
+    };
+    let is_refused = || {
+        let heartbeat = fixture.store.extend(&worker, std::slice::from_ref(&lease));
+        matches!(heartbeat, Err(StoreError::TooNew { .. }))
+    };
+    let (next, last) = (SCHEMA_VERSION + 1, SCHEMA_VERSION + 2);
+    migrate(&format!("pragma user_version = {next}"));
+    assert!(is_refused() && !fixture.store.finish_under_newer_schema().expect("asked"), "nothing allows it");
+    migrate(&format!(
+        "create table finishable_versions (version integer primary key) strict;
+         insert into finishable_versions values ({next})"
+    ));
+    assert!(is_refused(), "only a worker that finishes may write");
+    assert!(fixture.store.finish_under_newer_schema().expect("asked"));
+    assert!(!is_refused());
+    migrate(&format!("pragma user_version = {last}"));
+    assert!(
+        is_refused() && !fixture.store.finish_under_newer_schema().expect("asked"),
+        "the second says nothing"
+    );
+    migrate(&format!("insert into finishable_versions values ({last})"));
+    assert!(fixture.store.finish_under_newer_schema().expect("asked"));
+    assert!(fixture.settle(&worker, &lease, Outcome::Success));
+    migrate(&format!("pragma user_version = {SCHEMA_VERSION}"));
+}
+
+#[test]
 fn fault_35_an_open_store_refuses_to_write_after_a_newer_program_migrated_it() {
     let home = Home::new();
     let fixture = home.fixture();

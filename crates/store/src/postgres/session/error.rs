@@ -11,14 +11,18 @@ use domain::values::span::format_span;
 /// Why a request has no answer, or a bad one.
 #[derive(Debug)]
 pub(in crate::postgres) enum Failure {
-    Driver(tokio_postgres::Error),
+    Driver {
+        error: tokio_postgres::Error,
+        /// How long the statement would have waited for a lock.
+        lock_timeout: Duration,
+    },
     TimedOut(Duration),
 }
 
 impl Failure {
     pub(in crate::postgres) fn code(&self) -> Option<&SqlState> {
         match self {
-            Self::Driver(error) => error.code(),
+            Self::Driver { error, .. } => error.code(),
             Self::TimedOut(_) => None,
         }
     }
@@ -26,7 +30,7 @@ impl Failure {
     pub(in crate::postgres) fn health(&self) -> Health {
         match self {
             Self::TimedOut(_) => Health::Broken,
-            Self::Driver(error) => error.as_db_error().map_or(Health::Broken, health_after),
+            Self::Driver { error, .. } => error.as_db_error().map_or(Health::Broken, health_after),
         }
     }
 
@@ -42,7 +46,7 @@ impl Failure {
     fn cause(&self) -> String {
         match self {
             Self::TimedOut(after) => format!("the server has not answered within {}", format_span(*after)),
-            Self::Driver(error) => match error.as_db_error() {
+            Self::Driver { error, .. } => match error.as_db_error() {
                 Some(refusal) => {
                     format!("the server says: {} ({})", refusal.message(), refusal.code().code())
                 }
@@ -69,7 +73,10 @@ fn is_conflict(code: &SqlState) -> bool {
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         let cause = failure.cause();
-        let Some(code) = failure.code() else {
+        let Failure::Driver { error, lock_timeout } = &failure else {
+            return Self::Unavailable { source: cause.into() };
+        };
+        let Some(code) = error.code() else {
             return Self::Unavailable { source: cause.into() };
         };
         match *code {
@@ -78,7 +85,7 @@ impl From<Failure> for StoreError {
                 advice: "free some space on the server, then try again; its log names the file",
             },
             SqlState::READ_ONLY_SQL_TRANSACTION => Self::NotPrimary,
-            SqlState::LOCK_NOT_AVAILABLE => Self::Busy { waited: super::LOCK_TIMEOUT, holder: None },
+            SqlState::LOCK_NOT_AVAILABLE => Self::Busy { waited: *lock_timeout, holder: None },
             SqlState::INSUFFICIENT_PRIVILEGE => Self::NotAllowed {
                 problem: cause,
                 advice: "grant the role its rights on the schema of the queue, or use another role",

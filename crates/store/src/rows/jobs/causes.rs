@@ -96,23 +96,16 @@ pub(crate) fn enter(
     life: &Life,
     latest: &LatestAttempt,
 ) -> Result<()> {
-    if let (Some(cause), Some(at)) = (cause_of(life, latest), life.state.finished_at()) {
+    if let (Some(cause), Some(at)) = (Cause::of(life, latest), life.state.finished_at()) {
         tx.execute(ASSIGN, params![seq, cause.id()])?;
         tx.causes.enter(queue_id, cause, at);
     }
     Ok(())
 }
 
-/// `None` unless it is dead.
-fn cause_of(life: &Life, latest: &LatestAttempt) -> Option<Cause> {
-    let reason = life.state.dead_reason()?.name();
-    let error = latest.error.as_deref().unwrap_or_default();
-    Some(Cause::new(reason.to_owned(), latest.exit_code, latest.signal, error))
-}
-
 /// The cause that this job should have.
 pub(crate) fn expected(job: &JobRow) -> Option<CauseId> {
-    cause_of(&job.life, &job.latest).map(|cause| cause.id())
+    Cause::of(&job.life, &job.latest).map(|cause| cause.id())
 }
 
 /// A dead job is taken from its queue.

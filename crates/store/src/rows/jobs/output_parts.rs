@@ -4,7 +4,7 @@
 use crate::rows::keys::JobSeq;
 use crate::rows::named;
 use crate::rows::tx::Tx;
-use crate::{OutputPart, Result};
+use crate::{OutputPart, PartsSize, Result};
 use domain::values::timestamp::Timestamp;
 
 /// A part that was stored before is replaced: the answer to the first request may have been lost. So are parts that begin
@@ -52,6 +52,18 @@ pub(crate) fn after(
         },
     )?;
     Ok(parts)
+}
+
+/// How many parts begin before this offset, and how many bytes they have.
+pub(crate) fn size_before(tx: &Tx<'_>, seq: JobSeq, number: u32, offset: u64) -> Result<PartsSize> {
+    // By the primary key of output_parts; no content is read.
+    let size = tx.first(
+        "select count(*) as parts, coalesce(sum(length(content)), 0) as bytes from output_parts
+         where seq = :seq and number = :number and part_at < :offset",
+        named! { seq, number, offset },
+        |row| Ok(PartsSize { parts: row.get("parts")?, bytes: row.get("bytes")? }),
+    )?;
+    Ok(size.unwrap_or_default())
 }
 
 /// The first attempt with parts after this one, in the order of jobs.

@@ -10,8 +10,8 @@ use crate::rows::tx::Tx;
 use crate::rows::value::malformed;
 use crate::rows::{named, read};
 use crate::{
-    Delivery, DeliveryExchangeResult, DeliveryReport, DeliveryResult, HookDeliveries, Result, TryResult,
-    WaitingDelivery,
+    Delivery, DeliveryExchangeResult, DeliveryReport, DeliveryResult, DeliveryRetry, HookDeliveries, Result,
+    TryResult, WaitingDelivery,
 };
 use domain::hook::{expired_before, retry_at};
 use domain::values::name::{HookName, WorkerId};
@@ -181,6 +181,55 @@ pub(crate) fn of_hook(tx: &Tx<'_>, hook: &HookName, limit: usize) -> Result<Opti
         |StoredResult { at, delivery, error }| TryResult { at: Timestamp::from_millis(at), delivery, error };
     let results = stored_results(tx, hook_id)?.into_iter().map(result).collect();
     Ok(Some(HookDeliveries { waiting, results }))
+}
+
+/// How many deliveries one transaction makes due at most; the next call continues.
+pub(crate) const RETRIED_PER_TRANSACTION: usize = 1_000;
+
+/// Makes the deliveries of a hook that wait for their next try due now. Returns how many; `None` if there is no such hook.
+pub(crate) fn retry_all(tx: &Tx<'_>, hook: &HookName, by: &str) -> Result<Option<usize>> {
+    let hook_id: Option<HookKey> = tx.value("select id from hooks where name = :hook", named! { hook })?;
+    let Some(hook_id) = hook_id else {
+        return Ok(None);
+    };
+    // By index deliveries_by_hook.
+    let retried = tx.execute(
+        "update deliveries set due_at = :now
+         where id in (select id from deliveries
+                      where hook_id = :hook_id and due_at > :now and worker_seq is null limit :limit)",
+        named! { hook_id, now: tx.now, limit: RETRIED_PER_TRANSACTION },
+    )?;
+    if retried > 0 {
+        events::record(tx, None, "hook_retry", by, Some(hook.as_str()))?;
+    }
+    Ok(Some(retried))
+}
+
+/// Makes one delivery of a hook due now.
+pub(crate) fn retry_one(tx: &Tx<'_>, hook: &HookName, delivery: &str, by: &str) -> Result<DeliveryRetry> {
+    let hook_id: Option<HookKey> = tx.value("select id from hooks where name = :hook", named! { hook })?;
+    let Some(hook_id) = hook_id else {
+        return Ok(DeliveryRetry::NoHook);
+    };
+    // By index deliveries_by_hook.
+    let found = tx.first(
+        "select id, worker_seq is not null and due_at > :now as is_sending from deliveries
+         where hook_id = :hook_id and name = :delivery",
+        named! { hook_id, delivery, now: tx.now },
+        |row| Ok((row.get::<i64>("id")?, row.get::<bool>("is_sending")?)),
+    )?;
+    match found {
+        None => Ok(DeliveryRetry::NotWaiting),
+        Some((_, true)) => Ok(DeliveryRetry::Sending),
+        Some((id, false)) => {
+            tx.execute(
+                "update deliveries set due_at = :now where id = :id and due_at > :now",
+                named! { id, now: tx.now },
+            )?;
+            events::record(tx, None, "hook_retry", by, Some(&format!("{hook} {delivery}")))?;
+            Ok(DeliveryRetry::Due)
+        }
+    }
 }
 
 fn failed(tx: &Tx<'_>, worker_seq: WorkerSeq, id: i64, error: &str) -> Result<Option<HookName>> {

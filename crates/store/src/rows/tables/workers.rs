@@ -13,6 +13,7 @@ use crate::rows::value::malformed;
 use crate::rows::{Row, Sql, named, params, wording};
 use crate::{Beat, NewWorker, Result, ServedJobs, StoreError, Worker, WorkerSlots, WorkerState};
 use domain::values::name::{QueueName, WorkerId};
+use domain::values::timestamp::Timestamp;
 use sys::host::{FileId, HostKey, Origin};
 
 /// Returns the newest stop order that the worker must ignore. The folder may be relative to that of the database.
@@ -235,6 +236,22 @@ pub(crate) fn list(tx: &Tx<'_>, machine_id: Option<&str>) -> Result<Vec<Worker>>
         " where state <> 'stopped' and (machine_id = :machine_id or cast(:machine_id as text) is null) order by seq"
     );
     tx.all(sql.of(tx), named! { machine_id }, |row| read(tx, row))
+}
+
+/// How many starts are returned at most.
+const MAX_STARTS: usize = 10_000;
+
+/// The newest starts, in the order of time.
+pub(crate) fn starts(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<Timestamp>> {
+    // Reads all rows. A stopped worker is deleted when the jobs of its time are.
+    let mut starts: Vec<Timestamp> = tx.values(
+        "select started_at from workers
+         where started_at >= :since and (queues is null or substr(queues, 1, 1) <> '{')
+         order by seq desc limit :limit",
+        named! { since, limit: MAX_STARTS },
+    )?;
+    starts.sort_unstable();
+    Ok(starts)
 }
 
 fn read(tx: &Tx<'_>, row: &Row<'_>) -> Result<Worker> {

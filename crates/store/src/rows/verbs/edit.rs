@@ -1,4 +1,4 @@
-//! Editing a job that is not running.
+//! Editing jobs that are not running.
 
 use super::retry;
 use crate::rows::jobs::causes;
@@ -10,11 +10,41 @@ use crate::rows::named;
 use crate::rows::tables::{events, queues};
 use crate::rows::tx::Tx;
 use crate::rows::views::find::find;
-use crate::{Change, Conflict, Result};
+use crate::{Change, Conflict, JobRef, Result};
 use domain::job::Job;
-use domain::job::edit::Edit;
+use domain::job::edit::{Edit, EditError};
 use domain::job::life::{Life, StateName, WaitIndex};
 use domain::values::name::JobId;
+
+/// Edits the first of these, as many as this transaction's portion allows.
+pub(crate) fn edit_portion(tx: &mut Tx<'_>, jobs: &[JobRef], change: &Edit, by: &str) -> Result<Vec<Change>> {
+    let mut changes = Vec::new();
+    for job in jobs {
+        if tx.is_spent() {
+            break;
+        }
+        tx.spend_job();
+        changes.push(edit_selected(tx, job, change, by)?);
+    }
+    Ok(changes)
+}
+
+fn edit_selected(tx: &mut Tx<'_>, selected: &JobRef, change: &Edit, by: &str) -> Result<Change> {
+    // A removed job's id may be in use again.
+    let Some(job) = find(tx, &selected.id)?.filter(|job| job.number == selected.number) else {
+        return Ok(Change::NotFound);
+    };
+    let state = job.life.state.name();
+    if state != selected.state {
+        return Ok(Change::Conflict(Conflict::State(state)));
+    }
+    match change.apply(&job) {
+        Err(EditError::Spec(_)) => Ok(Change::Conflict(Conflict::Contradiction)),
+        Ok(_) | Err(EditError::Fixed { .. } | EditError::Nothing | EditError::Malformed(_)) => {
+            edit(tx, &selected.id, change, by)
+        }
+    }
+}
 
 pub(crate) fn edit(tx: &mut Tx<'_>, id: &JobId, edit: &Edit, by: &str) -> Result<Change> {
     let (Some(job), Some(before)) = (row::by_id(tx, id)?, find(tx, id)?) else {

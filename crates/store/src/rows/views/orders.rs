@@ -13,7 +13,7 @@ use domain::values::signal::Signal;
 
 pub(crate) fn orders(tx: &Tx<'_>, worker: &WorkerId) -> Result<Orders> {
     let known = workers::find(tx, worker)?;
-    let stopping = stops::since(tx, &known)?;
+    let stopping = stops::since(tx, worker, &known)?;
     let AttemptOrders { cancelled, paused } = attempt_orders(tx, known.seq)?;
     Ok(Orders {
         state: known.state,

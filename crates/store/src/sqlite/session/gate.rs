@@ -19,7 +19,7 @@ use sys::process::Holder;
 use sys::signal::StopSignalBlock;
 
 /// How long a writer waits for the gate, unless a lease demands less.
-pub(crate) const GATE_TIMEOUT: Duration = Duration::from_secs(30);
+pub const GATE_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct Gate {

@@ -2,13 +2,24 @@
 //!
 //! All missing migrations run in one transaction, so a database has the schema of one version or of another, never
 //! something in between.
+//!
+//! A worker that runs meanwhile does not know the new schema, so it must stop. A migration under which the statements that
+//! record a running attempt stay correct lets it finish its attempts first, by naming its own version:
+//!
+//! ```sql
+//! create table if not exists finishable_versions (version integer primary key) strict;
+//! insert into finishable_versions (version) values (5);
+//! ```
+//!
+//! Otherwise the worker ends its commands, and a worker of the new program runs them again.
 
 use std::io;
 use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::gate::{GATE_TIMEOUT, Gate};
+use super::gate::Gate;
+use super::open::OpenDatabase;
 use super::statement::Statements;
 use crate::rows::jobs::causes::recount::assign_all;
 use crate::upkeep::added_migrations::added_migrations;
@@ -43,9 +54,10 @@ const APPLICATION_ID: i64 = 0x5175_6575;
 const DEVELOPMENT_APPLICATION_ID: i64 = 0x5175_6563;
 
 /// Safe with concurrent processes: one migrates, the others find it done.
-pub(crate) fn bring_up_to_date(connection: &Connection, gate: &Gate, path: &Path) -> Result<()> {
+pub(crate) fn bring_up_to_date(opened: &OpenDatabase, path: &Path) -> Result<()> {
+    let (connection, gate) = (&opened.connection, &opened.gate);
     if !is_current(connection, path)? {
-        let _guard = gate.enter(GATE_TIMEOUT)?;
+        let _guard = gate.enter(opened.lock_timeout.get())?;
         if !is_current(connection, path)? {
             migrate(connection)?;
             failpoint::hit("migrate.before_sync");
@@ -121,6 +133,35 @@ pub(crate) fn refuse_newer(connection: &Connection) -> Result<()> {
     let found = connection.prepare_cached("pragma user_version")?.query_row([], |row| row.get(0))?;
     let known = newest_version();
     if found > known { Err(StoreError::TooNew { found, known }) } else { Ok(()) }
+}
+
+/// As `refuse_newer`, for a worker that only finishes what it runs.
+pub(crate) fn refuse_unfinishable(connection: &Connection) -> Result<()> {
+    match refuse_newer(connection) {
+        Err(StoreError::TooNew { found, known }) if !lets_finish(connection, found, known)? => {
+            Err(StoreError::TooNew { found, known })
+        }
+        Ok(()) | Err(StoreError::TooNew { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether each migration since the known version has recorded that workers of the version before it may finish. The first
+/// such migration creates the table.
+fn lets_finish(connection: &Connection, found: i64, known: i64) -> Result<bool> {
+    let has_table: i64 = pragma(
+        connection,
+        "select count(*) from sqlite_schema where type = 'table' and name = 'finishable_versions'",
+    )?;
+    if has_table == 0 {
+        return Ok(false);
+    }
+    let allowing: i64 = connection.query_row(
+        "select count(*) from finishable_versions where version > ?1 and version <= ?2",
+        [known, found],
+        |row| row.get(0),
+    )?;
+    Ok(allowing == found - known)
 }
 
 /// The schema version, 0 for an empty database. A file that is not a queue is refused.

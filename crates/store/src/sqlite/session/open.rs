@@ -46,6 +46,8 @@ pub(crate) struct OpenDatabase {
     pub(crate) lock_timeout: Cell<Duration>,
     /// The durability of this connection's commits.
     pub(crate) durability: Cell<Durability>,
+    /// Its worker finishes what it runs under a schema that is newer than this program.
+    pub(crate) only_finishes: Cell<bool>,
     /// The path of the write-ahead log.
     log: PathBuf,
     /// The path of the bell that workers listen to.
@@ -68,6 +70,7 @@ impl OpenDatabase {
             lock_timeout: Cell::new(GATE_TIMEOUT),
             // The default of a new connection.
             durability: Cell::new(Durability::Full),
+            only_finishes: Cell::new(false),
             log: companion(path, "-wal"),
             bell: companion(path, "-bell"),
             database: path.to_owned(),
@@ -88,7 +91,10 @@ impl OpenDatabase {
     /// Bounds lock waits to what a worker with this lease can afford.
     pub(crate) fn limit_lock_timeout(&self, lease: Duration) -> Result<()> {
         self.gate.disable_stop_deferral();
-        let lock_timeout = (lease / LOCK_TIMEOUTS_PER_LEASE).clamp(MIN_LOCK_TIMEOUT, GATE_TIMEOUT);
+        self.set_lock_timeout((lease / LOCK_TIMEOUTS_PER_LEASE).clamp(MIN_LOCK_TIMEOUT, GATE_TIMEOUT))
+    }
+
+    pub(crate) fn set_lock_timeout(&self, lock_timeout: Duration) -> Result<()> {
         if self.lock_timeout.replace(lock_timeout) != lock_timeout {
             self.connection.busy_timeout(lock_timeout)?;
         }
@@ -124,7 +130,8 @@ impl OpenDatabase {
     }
 }
 
-pub(crate) fn open(path: &Path) -> Result<OpenDatabase> {
+/// Opens the database, and creates it if it does not exist. Waits this long for a lock, then and later.
+pub(crate) fn open(path: &Path, lock_timeout: Duration) -> Result<OpenDatabase> {
     check_place(path)?;
     // SQLite opens its files here, and keeps them open. As root, it gives them to the owner of the database, whatever they
     // are.
@@ -138,13 +145,15 @@ pub(crate) fn open(path: &Path) -> Result<OpenDatabase> {
     last_error::clear();
     let mut connection = Connection::open_with_flags(path, flags).map_err(StoreError::cannot_open(path))?;
     let wal_pages = configure(&mut connection)?;
-    migrate::bring_up_to_date(&connection, &gate, path)?;
+    let opened = OpenDatabase::new(path, connection, gate, wal_pages);
+    opened.set_lock_timeout(lock_timeout)?;
+    migrate::bring_up_to_date(&opened, path).map_err(|error| error.after_waiting(lock_timeout))?;
     if log_is_new {
         // The first read created the file. Every process that finds it empty syncs its directory entry before it
         // commits anything.
         owner_only::sync_entry(path).map_err(StoreError::cannot_open(path))?;
     }
-    Ok(OpenDatabase::new(path, connection, gate, wal_pages))
+    Ok(opened)
 }
 
 /// Refuses a library or a filesystem that is unsafe for a queue.
