@@ -263,6 +263,10 @@ impl<'a> Supervisor<'a> {
             self.kill_orphans();
             return PoolSlot::Closed;
         }
+        if ended.status.code() == Some(WorkerExit::OUTDATED_CODE.into()) {
+            self.kill_orphans();
+            return self.after_outdated();
+        }
         self.journal.note(format_args!("worker {} crashed: {}", member.id, ended.status));
         if ended.status.code() == Some(WorkerExit::REFUSED_CODE.into())
             && let Some(refusal) = self.refusal()
@@ -276,8 +280,20 @@ impl<'a> Supervisor<'a> {
     fn refusal(&mut self) -> Option<StoreError> {
         let store = opened(&mut self.store, self.open);
         match store.and_then(Store::check_fitness_for_workers) {
-            Err(error @ StoreError::NotAllowed { .. }) => Some(error),
+            Err(error @ (StoreError::NotAllowed { .. } | StoreError::TooNew { .. })) => Some(error),
             Ok(()) | Err(_) => None,
+        }
+    }
+
+    /// A worker has ended because this program is older than the store. So are the others and their replacements.
+    fn after_outdated(&mut self) -> PoolSlot {
+        match self.refusal() {
+            Some(refusal) => {
+                self.give_up(refusal.into());
+                PoolSlot::Closed
+            }
+            // An operator has restored the earlier schema.
+            None => PoolSlot::Vacant { at: Instant::now(), restarts: Restarts::default() },
         }
     }
 
@@ -310,7 +326,17 @@ impl<'a> Supervisor<'a> {
         if left.is_empty() {
             files::remove(&self.folder.path, &member.id);
         }
+        if self.was_to_stop(&member.id) {
+            return PoolSlot::Closed;
+        }
         self.after_crash(restarts)
+    }
+
+    /// Whether a worker had the order to stop. A replacement has another id, so an order to this worker alone would not
+    /// reach it.
+    fn was_to_stop(&mut self, worker: &WorkerId) -> bool {
+        let orders = opened(&mut self.store, self.open).and_then(|store| store.orders(worker));
+        orders.is_ok_and(|orders| orders.drain)
     }
 
     /// Reaps the jobs of a dead worker. If processes are left, notes them and reaps the other jobs: when the supervisor

@@ -97,6 +97,8 @@ pub enum WorkerExit {
     HoldsLeases,
     /// The store does not allow it to work, and only a person can change that.
     Refused,
+    /// A newer program has migrated the store: it has finished its attempts and claims no more.
+    Outdated,
 }
 
 impl WorkerExit {
@@ -104,6 +106,8 @@ impl WorkerExit {
     pub const HOLDS_LEASES_CODE: u8 = 100;
     /// The same for `Refused`. A panic exits with 101.
     pub const REFUSED_CODE: u8 = 102;
+    /// The same for `Outdated`.
+    pub const OUTDATED_CODE: u8 = 103;
 }
 
 /// Opens the store; also called after a commit whose outcome is unknown.
@@ -209,6 +213,8 @@ pub(super) struct Worker<'a> {
     /// The store's hints that there is work, or that there are orders for this worker.
     pub(super) hints: Box<dyn store::Wake>,
     pub(super) phase: Phase,
+    /// A newer program has migrated the store, and this worker only finishes what it runs.
+    pub(super) is_outdated: bool,
     pub(super) timers: Timers,
     pub(super) relay: Relay,
     pub(super) files: Files,
@@ -289,6 +295,7 @@ impl<'a> Worker<'a> {
             published_slots: WorkerSlots { concurrency, most: concurrency },
             published_problem: None,
             phase: Phase::Working,
+            is_outdated: false,
             timers: Timers::now(),
             relay: Relay::default(),
             threads: Vec::new(),
@@ -406,7 +413,7 @@ impl<'a> Worker<'a> {
         self.journal.note(format_args!("worker stopped"));
         self.journal.flush();
         self.files.remove();
-        Ok(WorkerExit::Stopped)
+        Ok(if self.is_outdated { WorkerExit::Outdated } else { WorkerExit::Stopped })
     }
 
     /// Retries while the store is busy: the worker holds no lease any more, so no reaper takes it for hung.

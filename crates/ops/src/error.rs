@@ -248,6 +248,12 @@ pub enum OpError {
     Edit(#[from] EditError),
     #[error("the working directory of a job must be an absolute path")]
     RelativeFolder,
+    #[error("`{0}` cannot be changed for many jobs at once: it describes one job")]
+    OnlyForOneJob(&'static str),
+    #[error("hook `{hook}` has no delivery `{delivery}` that waits")]
+    NoSuchDelivery { hook: HookName, delivery: String },
+    #[error("a worker is sending delivery `{0}` now")]
+    DeliveryInFlight(String),
     #[error("the queue `default` cannot be removed")]
     DefaultQueue,
     #[error("queue `{queue}` was not removed: it has {}", if *jobs == 1 { "1 job".to_owned() } else { format!("{jobs} jobs") })]

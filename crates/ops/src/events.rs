@@ -1,5 +1,7 @@
 //! The event log: actions of people and workers.
 
+use serde::Serialize;
+
 use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use store::{Event, EventPage, EventRange, Store, StoreError};
@@ -49,6 +51,28 @@ domain::named_enum! {
         Worker = "worker",
         Setting = "setting",
         Store = "store",
+    }
+}
+
+/// An event as JSON. The number is that of a recorded event, with which a page begins.
+#[derive(Clone, Debug, Serialize)]
+pub struct EventJson {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    pub at: Timestamp,
+    pub event: String,
+    /// `None` if it is not recorded who did it.
+    pub by: Option<String>,
+    pub kind: EventKind,
+    pub job: Option<JobId>,
+    pub detail: Option<String>,
+}
+
+impl From<Event> for EventJson {
+    fn from(event: Event) -> Self {
+        let kind = EventKind::of(&event);
+        let Event { number, at, event, by, job, detail } = event;
+        Self { number: Some(number), at, event, by: Some(by), kind, job, detail }
     }
 }
 

@@ -7,7 +7,7 @@ pub use sample::sample;
 use super::OpError;
 use super::error::Named;
 use domain::values::name::HookName;
-use store::{Hook, HookDeliveries, NewHook, Store};
+use store::{DeliveryRetry, Hook, HookDeliveries, NewHook, Notice, Store};
 
 pub fn parse_name(typed: &str) -> Result<HookName, OpError> {
     typed.parse().map_err(|source| OpError::BadName { what: "name", typed: typed.to_owned(), source })
@@ -35,6 +35,28 @@ pub fn deliveries(store: &dyn Store, name: &HookName, limit: usize) -> Result<Ho
         Some(deliveries) => Ok(deliveries),
         None => Err(no_such(name, &store.hooks()?)),
     }
+}
+
+/// Lets the workers try one waiting delivery of a hook now, or all that wait for their next try. Returns how many.
+pub fn retry(store: &dyn Store, name: &HookName, delivery: Option<&str>, by: &str) -> Result<u64, OpError> {
+    let retried = match delivery {
+        None => store.retry_deliveries(name, by)?,
+        Some(delivery) => match store.retry_delivery(name, delivery, by)? {
+            DeliveryRetry::Due => Some(1),
+            DeliveryRetry::Sending => return Err(OpError::DeliveryInFlight(delivery.to_owned())),
+            DeliveryRetry::NotWaiting => {
+                return Err(OpError::NoSuchDelivery { hook: name.clone(), delivery: delivery.to_owned() });
+            }
+            DeliveryRetry::NoHook => None,
+        },
+    };
+    let Some(retried) = retried else {
+        return Err(no_such(name, &store.hooks()?));
+    };
+    if retried > 0 {
+        store.announce(Notice::Orders)?;
+    }
+    Ok(retried)
 }
 
 /// Removes a hook and returns its last version.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::jobs::change::{ChangedJob, Verb};
 use super::jobs::explain::JobExplanation;
 use super::metrics::recent::{LastHourJson, Recent};
 use super::status::Status;
@@ -55,6 +56,22 @@ pub struct EnqueuedJson<'a> {
     pub job: JobJson<'a>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub existing: bool,
+}
+
+/// A job that was changed by its id and, if it was cancelled, the dependents that were cancelled with it.
+#[derive(Debug, Serialize)]
+pub struct ChangedJobJson<'a> {
+    #[serde(flatten)]
+    job: JobJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancelled_dependents: Option<&'a [JobId]>,
+}
+
+impl<'a> ChangedJobJson<'a> {
+    pub fn new(changed: &'a ChangedJob, verb: Verb) -> Self {
+        let cancelled_dependents = verb.is_cancel().then_some(&changed.dependents[..]);
+        Self { job: JobJson::from(&changed.job), cancelled_dependents }
+    }
 }
 
 /// The output of `show`.
@@ -294,6 +311,15 @@ json_object! {
         total: batch.total(),
         jobs: by_state(&batch.counts),
     }
+}
+
+/// The output of `batch show`.
+#[derive(Debug, Serialize)]
+pub struct BatchRecordJson<'a> {
+    #[serde(flatten)]
+    pub batch: BatchJson<'a>,
+    /// The time that it still needs, in milliseconds; null if it cannot be estimated, or if the batch has finished.
+    pub eta_ms: Option<u64>,
 }
 
 json_object! {

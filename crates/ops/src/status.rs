@@ -156,7 +156,9 @@ fn draining(
     };
     let is_for_it = |stop: &LastStop| {
         stop.at >= first.started_at
-            && stop.home_id.as_ref().is_none_or(|home_id| *home_id == first.origin.key.home_id)
+            && stop.home_id.as_ref().is_none_or(|addressed| {
+                *addressed == first.origin.key.home_id || addressed == first.id.as_str()
+            })
     };
     let stop = store.last_stop()?.filter(is_for_it);
     let processing = JobFilter::in_phase(Phase::State(StateName::Processing));

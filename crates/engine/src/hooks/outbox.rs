@@ -12,7 +12,8 @@ impl Worker<'_> {
     /// Records results and takes due deliveries, if there are any.
     pub(crate) fn deliver_to_hooks(&mut self) -> Result<(), StoreError> {
         self.deliveries.collect();
-        let (reports, want) = (&self.deliveries.reports, self.deliveries.free_lanes());
+        let want = if self.is_outdated { 0 } else { self.deliveries.free_lanes() };
+        let reports = &self.deliveries.reports;
         if reports.is_empty() && (want == 0 || !self.is_delivery_due()) {
             return Ok(());
         }

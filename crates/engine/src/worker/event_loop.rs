@@ -223,6 +223,9 @@ impl Worker<'_> {
         self.apply_pauses(&paused)?;
         self.publish_slots()?;
         self.publish_problem()?;
+        if self.is_outdated {
+            return Ok(());
+        }
         let store = self.store.as_ref();
         self.reaper.run_once(store, Some(&self.plan.id), &self.settings, &self.journal)?;
         if self.phase == Phase::Working {
@@ -351,6 +354,11 @@ impl Worker<'_> {
             Err(error) => error,
         };
         self.journal.error(&error);
+        if let StoreError::TooNew { .. } = error
+            && self.finish_as_outdated()
+        {
+            return Ok(None);
+        }
         let delay = if self.store.spans_machines() {
             self.store_backoff.after_server_failure(self.settings.lease, fastrand::f64())
         } else {
@@ -391,6 +399,16 @@ impl Worker<'_> {
             self.timers.heartbeat = Instant::now();
         }
         Ok(None)
+    }
+
+    /// Lets the running attempts finish although a newer program has migrated the store, if the new schema allows that.
+    fn finish_as_outdated(&mut self) -> bool {
+        if self.is_outdated || !self.store.finish_under_newer_schema().unwrap_or(false) {
+            return false;
+        }
+        self.is_outdated = true;
+        self.drain(self.settings.shutdown_grace);
+        true
     }
 
     fn is_cut_off(&self) -> bool {

@@ -14,7 +14,7 @@ use domain::job::template::TemplateError;
 use domain::schedule::ScheduleError;
 use domain::settings::SettingKey;
 use domain::text::shell::quote_words;
-use domain::values::name::{BatchName, JobId, QueueName};
+use domain::values::name::{BatchName, HookName, JobId, QueueName, ScheduleName};
 use store::postgres::identifier::quoted;
 use store::{Conflict, Relocation};
 
@@ -123,7 +123,8 @@ pub(crate) fn hint_for_conflict(id: &str, conflict: &Conflict) -> Option<String>
         )
         | Conflict::Cancelling
         | Conflict::KeyTaken { .. }
-        | Conflict::TooLate => None,
+        | Conflict::TooLate
+        | Conflict::Contradiction => None,
         Conflict::NotRunning(StateName::Pending | StateName::Failed) => Some(
             "only running jobs can be paused; `queuectl queue pause QUEUE` keeps waiting jobs from starting"
                 .to_owned(),
@@ -240,4 +241,16 @@ pub(crate) fn attempts(known: &[u32]) -> String {
         [only] => format!("it has only attempt {only}"),
         [first, .., last] => format!("it has attempts {first} to {last}"),
     }
+}
+
+pub(super) fn how_to_list_deliveries(hook: &HookName) -> String {
+    format!("`queuectl hook deliveries {hook}` lists those that wait, and the last tries")
+}
+
+pub(super) fn how_to_edit_schedule(name: &ScheduleName) -> String {
+    format!("`queuectl schedule edit {name}` changes it")
+}
+
+pub(super) fn how_to_remove_schedule(name: &ScheduleName) -> String {
+    format!("remove the schedule first: `queuectl schedule remove {name}`")
 }

@@ -4,8 +4,9 @@ use super::hints::{
     CREATE_FOLDER, CREATE_ON_SERVER, EMPTY_STORE, HOW_LONG_OUTPUT_IS_KEPT, HOW_TO_LIST_JOBS,
     HOW_TO_REPLACE_HOOKS, HOW_TO_WRITE_LINES, SELF_WAIT_HINT, attempts, capacity_hint, did_you_mean,
     hint_for_conflict, hint_for_each, hint_for_hook, hint_for_schedule, how_to_clear, how_to_copy,
-    how_to_empty, how_to_follow, how_to_hide, how_to_list, how_to_make, how_to_watch, progress_of,
-    retry_hint, retry_hint_for_lines, settings,
+    how_to_edit_schedule, how_to_empty, how_to_follow, how_to_hide, how_to_list, how_to_list_deliveries,
+    how_to_make, how_to_remove_schedule, how_to_watch, progress_of, retry_hint, retry_hint_for_lines,
+    settings,
 };
 use crate::OpError;
 use crate::config::how_to_repair;
@@ -64,6 +65,8 @@ pub fn judge(error: &OpError) -> Judgement {
         OpError::NoSuch { what, nearest, .. } => {
             with_hint(Kind::NotFound, did_you_mean(nearest.as_deref(), how_to_list(*what)))
         }
+        OpError::NoSuchDelivery { hook, .. } => with_hint(Kind::NotFound, how_to_list_deliveries(hook)),
+        OpError::DeliveryInFlight(_) => (Kind::Conflict, None),
         OpError::NoSuchAttempt { known, .. } => with_hint(Kind::NotFound, attempts(known)),
         OpError::Removed(_) => (Kind::NotFound, None),
         OpError::OutputElsewhere { .. } => (Kind::Gone, None),
@@ -78,19 +81,16 @@ pub fn judge(error: &OpError) -> Judgement {
         OpError::NotDead { job, .. } => {
             with_hint(Kind::Conflict, format!("`queuectl show {}` shows it", job.short()))
         }
-        OpError::ScheduleTaken(name) => {
-            with_hint(Kind::Conflict, format!("`queuectl schedule edit {name}` changes it"))
-        }
+        OpError::ScheduleTaken(name) => with_hint(Kind::Conflict, how_to_edit_schedule(name)),
         OpError::ScheduleChanged(name) => with_hint(
             Kind::Conflict,
             format!("nothing was changed; `queuectl schedule show {name}` shows it"),
         ),
         OpError::HookTaken(_) => with_hint(Kind::Conflict, HOW_TO_REPLACE_HOOKS),
         OpError::QueueInUse { queue, .. } => with_hint(Kind::Conflict, how_to_empty(queue)),
-        OpError::ScheduledQueue { schedule, .. } => with_hint(
-            Kind::Conflict,
-            format!("remove the schedule first: `queuectl schedule remove {schedule}`"),
-        ),
+        OpError::ScheduledQueue { schedule, .. } => {
+            with_hint(Kind::Conflict, how_to_remove_schedule(schedule))
+        }
         OpError::UnusableFolder { .. } => with_hint(Kind::Usage, CREATE_FOLDER),
         OpError::DefaultQueue => with_hint(Kind::Usage, "jobs go there unless they name another queue"),
         OpError::FileExists(_) => with_hint(Kind::Conflict, "use --force to replace it"),
@@ -118,6 +118,7 @@ pub fn judge(error: &OpError) -> Judgement {
         | OpError::CopyOntoItself
         | OpError::Edit(_)
         | OpError::RelativeFolder
+        | OpError::OnlyForOneJob(_)
         | OpError::BadConfigFile { .. }
         | OpError::EmptyStore
         | OpError::UnknownStore => (Kind::Usage, None),

@@ -12,7 +12,7 @@ use crate::OpError;
 use store::postgres::Address;
 #[cfg(feature = "postgres")]
 use store::postgres::PostgresStore;
-use store::sqlite::{SCHEMA_VERSION, SqliteStore, check_files};
+use store::sqlite::{GATE_TIMEOUT, SCHEMA_VERSION, SqliteStore, check_files};
 use store::{Store, StoreError};
 use sys::clock::SystemClock;
 
@@ -38,14 +38,24 @@ pub fn open(location: &Location) -> Result<Box<dyn Store>, OpError> {
 /// Opens the store. Creates nothing in a home that the user named: where that has no queue, the name may be a typing error.
 /// On a read-only filesystem, the store can be read, and refuses writes.
 pub fn open_existing(location: &Location) -> Result<Box<dyn Store>, OpError> {
+    open_known(location, None)
+}
+
+/// As [`open_existing`], for a caller that waits no longer than this for a lock; see [`Store::wait_at_most`].
+pub fn open_existing_within(location: &Location, lock_timeout: Duration) -> Result<Box<dyn Store>, OpError> {
+    open_known(location, Some(lock_timeout))
+}
+
+fn open_known(location: &Location, lock_timeout: Option<Duration>) -> Result<Box<dyn Store>, OpError> {
     match &location.store {
         StoreAddress::Sqlite(database) => {
             location.check_exists()?;
             ensure_home(&location.home)?;
-            Ok(networked(Box::new(open_readable(database)?)))
+            let lock_timeout = lock_timeout.unwrap_or(GATE_TIMEOUT);
+            Ok(networked(Box::new(open_readable_within(database, lock_timeout)?)))
         }
         StoreAddress::Postgres(address) => {
-            let store = open_existing_postgres(address)?;
+            let store = open_existing_postgres(address, lock_timeout)?;
             ensure_home(&location.home)?;
             Ok(store)
         }
@@ -54,11 +64,15 @@ pub fn open_existing(location: &Location) -> Result<Box<dyn Store>, OpError> {
 
 /// Opens a database for reading only where its filesystem permits nothing else.
 pub(crate) fn open_readable(database: &Path) -> Result<SqliteStore, StoreError> {
+    open_readable_within(database, GATE_TIMEOUT)
+}
+
+fn open_readable_within(database: &Path, lock_timeout: Duration) -> Result<SqliteStore, StoreError> {
     let clock = || Arc::new(SystemClock);
-    match SqliteStore::open(database, clock()) {
+    match SqliteStore::open_within(database, clock(), lock_timeout) {
         Err(StoreError::ReadOnly) if database.exists() => {
             check_files(database)?;
-            SqliteStore::open_read_only(database, clock())
+            SqliteStore::open_read_only_within(database, clock(), lock_timeout)
         }
         opened => opened,
     }
@@ -122,8 +136,15 @@ fn open_postgres(address: &Address) -> Result<Box<dyn Store>, StoreError> {
 
 /// A queue that was never created is most likely a mistyped address.
 #[cfg(feature = "postgres")]
-fn open_existing_postgres(address: &Address) -> Result<Box<dyn Store>, OpError> {
-    match PostgresStore::open_existing(address, None) {
+fn open_existing_postgres(
+    address: &Address,
+    lock_timeout: Option<Duration>,
+) -> Result<Box<dyn Store>, OpError> {
+    let opened = match lock_timeout {
+        Some(lock_timeout) => PostgresStore::open_existing_within(address, lock_timeout),
+        None => PostgresStore::open_existing(address, None),
+    };
+    match opened {
         Ok(store) => Ok(Box::new(store)),
         Err(StoreError::NotAStore { .. }) => Err(OpError::NoQueueOnServer { address: address.to_string() }),
         Err(error) => Err(error.into()),
@@ -131,7 +152,7 @@ fn open_existing_postgres(address: &Address) -> Result<Box<dyn Store>, OpError> 
 }
 
 #[cfg(not(feature = "postgres"))]
-fn open_existing_postgres(address: &Address) -> Result<Box<dyn Store>, OpError> {
+fn open_existing_postgres(address: &Address, _: Option<Duration>) -> Result<Box<dyn Store>, OpError> {
     Ok(open_postgres(address)?)
 }
 

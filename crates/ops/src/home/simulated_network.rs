@@ -116,6 +116,10 @@ impl Store for SimulatedNetwork {
         self.store.bound_waits(lease);
     }
 
+    fn wait_at_most(&self, lock_timeout: Duration) -> Result<()> {
+        self.store.wait_at_most(lock_timeout)
+    }
+
     fn spans_machines(&self) -> bool {
         true
     }

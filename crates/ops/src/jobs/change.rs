@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::OpError;
 use domain::job::Job;
+use domain::job::edit::Edit;
 use domain::job::handle::JobHandle;
 use domain::job::life::{CancelReason, State, StateName};
 use domain::log;
@@ -16,7 +17,7 @@ use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 pub use store::JobVerb as Verb;
 use store::{
-    Change, Conflict, Dependent, JobFilter, JobRef, Notice, PartialChange, Phase, Store, StoreError, Targets,
+    Change, Conflict, Dependent, JobFilter, JobRef, Notice, PartialChange, Store, StoreError, Targets,
     retention,
 };
 use sys::guards;
@@ -157,6 +158,27 @@ impl Tally {
         Ok(())
     }
 
+    /// Makes the same edit to these jobs, a portion in each transaction.
+    pub(super) fn edit(
+        &mut self,
+        store: &dyn Store,
+        edit: &Edit,
+        mut jobs: &[JobRef],
+        by: &str,
+        progress: &mut impl FnMut(u64),
+    ) -> Result<(), StoreError> {
+        while !jobs.is_empty() {
+            let portion = &jobs[..jobs.len().min(CHUNK)];
+            let changes = store.edit_selected(portion, edit, by)?;
+            let done = changes.iter().filter(|change| matches!(change, Change::Done(_))).count() as u64;
+            self.done += done;
+            self.skipped += changes.len() as u64 - done;
+            progress(changes.len() as u64);
+            jobs = &jobs[changes.len()..];
+        }
+        Ok(())
+    }
+
     /// Waits up to [`CANCEL_WAIT_LIMIT`] for cancelled running jobs to end; most end sooner.
     pub(super) fn end(&mut self, store: &dyn Store) -> Result<(), StoreError> {
         self.dependents = self.cancelled_with_parent.len() as u64;
@@ -262,39 +284,4 @@ pub fn by_state(jobs: &[JobRef]) -> BTreeMap<StateName, u64> {
         *counts.entry(seen.state).or_default() += 1;
     }
     counts
-}
-
-/// The phases of jobs that a verb can change.
-pub fn changeable(verb: Verb) -> impl Iterator<Item = Phase> {
-    Phase::ALL.into_iter().filter(move |phase| verb.applies_to(phase.state()))
-}
-
-/// The states that a verb applies to if the caller names none: all that it can change, except that completed jobs are
-/// retried only on request.
-pub fn default_phases(verb: Verb) -> Vec<Phase> {
-    if verb == Verb::Resume {
-        return vec![Phase::Paused];
-    }
-    let is_default =
-        |state: &StateName| verb.applies_to(*state) && !(verb.is_retry() && *state == StateName::Completed);
-    StateName::ALL.into_iter().filter(is_default).map(Phase::State).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn default_phases_can_be_changed() {
-        for verb in [Verb::CANCEL, Verb::Pause, Verb::Resume, Verb::Retry, Verb::Remove] {
-            let phases = default_phases(verb);
-            assert!(!phases.is_empty());
-            assert!(
-                phases.iter().all(|phase| changeable(verb).any(|able| able == *phase)),
-                "{verb:?}: {phases:?}"
-            );
-        }
-        let retried: Vec<&str> = default_phases(Verb::Retry).into_iter().map(Phase::name).collect();
-        assert_eq!(retried, ["failed", "dead", "cancelled"]);
-    }
 }

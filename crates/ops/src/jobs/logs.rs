@@ -1,5 +1,6 @@
 //! The output of attempts, which is stored with the attempt or in a log file.
 
+pub mod bookmark;
 pub mod find;
 pub mod follow;
 mod parts;

@@ -166,8 +166,8 @@ impl Problem {
     /// A migration of the schema has shut it out.
     pub(super) fn outdated_worker(worker: &dyn Display, host: &str) -> Self {
         let message = format!(
-            "worker {worker} on {host} runs a queuectl that is older than the schema of the queue, so it ends; its jobs run \
-             again elsewhere. Install the new version there, and start workers with it"
+            "worker {worker} on {host} runs a queuectl that is older than the schema of the queue, so it claims no more jobs and \
+             ends; jobs that it cannot finish run again elsewhere. Install the new version there, and start workers with it"
         );
         Self::new("outdated_worker", message)
     }
@@ -395,8 +395,9 @@ mod tests {
             (
                 Problem::outdated_worker(&"w1", "box"),
                 "outdated_worker",
-                "worker w1 on box runs a queuectl that is older than the schema of the queue, so it ends; its jobs run again \
-                 elsewhere. Install the new version there, and start workers with it",
+                "worker w1 on box runs a queuectl that is older than the schema of the queue, so it claims no more jobs \
+                 and ends; jobs that it cannot finish run again elsewhere. Install the new version there, and start workers \
+                 with it",
             ),
             (
                 Problem::shared_home(&["w1"], &["box"]),

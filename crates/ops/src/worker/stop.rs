@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::live::live_workers;
 use domain::values::name::WorkerId;
-use store::{Notice, Stop, Store, StoreError, Worker};
+use store::{Notice, Stop, StopScope, Store, StoreError, Worker};
 use sys::fs::liveness_lock::FOLDER;
 use sys::host;
 use sys::host::{HostKey, Observer};
@@ -17,6 +17,8 @@ pub enum Scope<'a> {
     /// The workers of this home on this machine.
     Home(&'a Path),
     Everywhere,
+    /// This one, wherever it is. The others of its pool continue.
+    Worker(&'a WorkerId),
 }
 
 /// The workers that were ordered to stop.
@@ -24,7 +26,7 @@ pub enum Scope<'a> {
 pub struct StopOrder {
     /// The workers that were alive when the order was given.
     pub workers: Vec<Worker>,
-    /// How many other workers of this store keep running.
+    /// How many other workers of this store keep running although the caller may have meant them, too.
     pub others: usize,
     ids: BTreeSet<WorkerId>,
     supervisors: BTreeSet<Supervisor>,
@@ -44,27 +46,40 @@ pub fn order(
     grace: Option<Duration>,
     by: &str,
 ) -> Result<StopOrder, StoreError> {
-    let home = match scope {
-        Scope::Home(home) => Some(key_of(home)),
-        Scope::Everywhere => None,
+    let stop_scope = match scope {
+        Scope::Home(home) => StopScope::Home(key_of(home)),
+        Scope::Everywhere => StopScope::Everywhere,
+        Scope::Worker(worker) => StopScope::Worker(worker.clone()),
     };
-    let is_of = |worker: &Worker, home: &HostKey| {
-        worker.origin.key.home_id == home.home_id && worker.origin.key.machine_id == home.machine_id
-    };
-    let (workers, others): (Vec<Worker>, Vec<Worker>) = live_workers(store)?
-        .into_iter()
-        .partition(|worker| home.as_ref().is_none_or(|home| is_of(worker, home)));
+    let (workers, others): (Vec<Worker>, Vec<Worker>) =
+        live_workers(store)?.into_iter().partition(|worker| is_of(worker, &stop_scope));
+    if let (Scope::Worker(worker), []) = (scope, workers.as_slice()) {
+        return Err(StoreError::NoSuchWorker(worker.clone()));
+    }
     if !workers.is_empty() {
         let now = store.now()?;
-        store.stop(&Stop { home, kill_at: grace.map(|grace| now.saturating_add(grace)) }, by)?;
+        let kill_at = grace.map(|grace| now.saturating_add(grace));
+        store.stop(&Stop { scope: stop_scope, kill_at }, by)?;
         store.announce(Notice::Orders)?;
     }
-    Ok(StopOrder {
-        ids: workers.iter().map(|worker| worker.id.clone()).collect(),
-        supervisors: workers.iter().filter_map(supervisor_of).collect(),
-        workers,
-        others: others.len(),
-    })
+    let (supervisors, others) = match scope {
+        Scope::Home(_) | Scope::Everywhere => {
+            (workers.iter().filter_map(supervisor_of).collect(), others.len())
+        }
+        // The caller means to keep the others.
+        Scope::Worker(_) => (BTreeSet::new(), 0),
+    };
+    let ids = workers.iter().map(|worker| worker.id.clone()).collect();
+    Ok(StopOrder { workers, others, ids, supervisors })
+}
+
+fn is_of(worker: &Worker, scope: &StopScope) -> bool {
+    let key = &worker.origin.key;
+    match scope {
+        StopScope::Everywhere => true,
+        StopScope::Home(home) => key.home_id == home.home_id && key.machine_id == home.machine_id,
+        StopScope::Worker(id) => worker.id == *id,
+    }
 }
 
 /// Identifies this home and machine without the host name, which may have changed since the workers were started.

@@ -2,6 +2,8 @@
 //!
 //! The workers here have no delegated cgroup: they share that of the test.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::cli::harness::allow;
@@ -119,7 +121,9 @@ fn open_files_and_niceness_are_limited_from_the_start() {
     Pool::drain(&home, "");
     assert_eq!(home.printed_text("shell"), "64\n64\n7\n");
     assert_eq!(home.printed_text("direct"), "3\n");
-    assert_eq!(home.printed_text("plain"), "0\n");
+    // That of the tests, which may run with less priority.
+    let own = Command::new("nice").output().expect("nice runs").stdout;
+    assert_eq!(home.printed_text("plain").as_bytes(), own);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::OpError;
 use domain::job::Attempt;
 use domain::log::HEADER_BYTES;
 use domain::values::name::JobId;
-use store::Store;
+use store::{OutputPart, PartsSize, Store};
 
 /// How many bytes one read requests.
 const READ_BYTES: usize = 256 << 10;
@@ -15,12 +15,15 @@ const READ_BYTES: usize = 256 << 10;
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 const END_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct PartReader {
     /// The offset of the next part.
     at: u64,
     /// How many bytes of output were read.
     kept: u64,
+    /// The parts that were read, and the last one with a mark for missing output, which is replaced when more is cut out.
+    size: PartsSize,
+    mark: Option<OutputPart>,
     /// The last piece was a mark for missing output: the next part begins after a gap.
     is_after_cut: bool,
     /// Nothing is left to wait for.
@@ -29,7 +32,14 @@ pub(super) struct PartReader {
 
 impl Default for PartReader {
     fn default() -> Self {
-        Self { at: HEADER_BYTES as u64, kept: 0, is_after_cut: false, is_over: false }
+        Self {
+            at: HEADER_BYTES as u64,
+            kept: 0,
+            size: PartsSize::default(),
+            mark: None,
+            is_after_cut: false,
+            is_over: false,
+        }
     }
 }
 
@@ -64,6 +74,22 @@ impl PartReader {
         }
     }
 
+    /// The offset of the next part.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Whether the store still has every part that was read.
+    pub(super) fn is_whole(&self, store: &dyn Store, job: &JobId, attempt: u32) -> Result<bool, OpError> {
+        if self.is_over || store.output_size_before(job, attempt, self.at)? != self.size {
+            return Ok(false);
+        }
+        let Some(mark) = &self.mark else {
+            return Ok(true);
+        };
+        Ok(store.output_after(job, attempt, mark.at, 1)?.first() == Some(mark))
+    }
+
     fn next(&mut self, store: &dyn Store, job: &JobId, attempt: u32) -> Result<Vec<Piece>, OpError> {
         let mut pieces = Vec::new();
         for part in store.output_after(job, attempt, self.at, READ_BYTES)? {
@@ -74,6 +100,11 @@ impl PartReader {
             pieces.extend(whole_pieces(&part.content).map_err(damaged)?.0);
             self.is_after_cut = matches!(pieces.last(), Some(Piece::Cut { .. }));
             self.at = part.at + part.content.len() as u64;
+            self.size.parts += 1;
+            self.size.bytes += part.content.len() as u64;
+            if self.is_after_cut {
+                self.mark = Some(part);
+            }
         }
         self.kept += pieces.iter().map(kept).sum::<u64>();
         Ok(pieces)

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::tail::{Tail, last_lines};
@@ -31,7 +31,30 @@ pub struct LogReader {
     at: u64,
     /// How many bytes the command had printed before it; `None` if the reader began near the end.
     printed: Option<u64>,
+    /// What had been cut out at the last read.
+    cut: Option<Cut>,
     buffer: Vec<u8>,
+}
+
+/// Where a reader of a log file was.
+#[derive(Clone, Debug)]
+pub(super) struct FilePlace {
+    inode: u64,
+    at: u64,
+    printed: Option<u64>,
+    cut: Option<Cut>,
+}
+
+impl FilePlace {
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Whether the output before it is the same with this cut.
+    fn is_unchanged(&self, cut: Option<Cut>) -> bool {
+        let is_before = |cut: Option<Cut>| cut.is_none_or(|cut| self.at <= cut.at);
+        self.cut == cut || (is_before(self.cut) && is_before(cut))
+    }
 }
 
 impl LogReader {
@@ -44,6 +67,7 @@ impl LogReader {
             path: path.to_owned(),
             at: HEADER_BYTES as u64,
             printed: Some(0),
+            cut: None,
             buffer: vec![0; READ_BYTES],
         }))
     }
@@ -57,6 +81,7 @@ impl LogReader {
             let Some(header) = self.header()? else {
                 return Ok(pieces);
             };
+            self.cut = header.cut;
             let Some(cut) = header.cut.filter(|cut| self.at < cut.resume_at) else {
                 self.decode(read, &mut pieces)?;
                 return Ok(pieces);
@@ -70,6 +95,29 @@ impl LogReader {
             }
             self.skip(cut, &mut pieces);
         }
+    }
+
+    /// Where it is.
+    pub(super) fn place(&self) -> Result<FilePlace, OpError> {
+        let inode = self.file.metadata().map_err(|source| self.cannot_read(source))?.ino();
+        Ok(FilePlace { inode, at: self.at, printed: self.printed, cut: self.cut })
+    }
+
+    /// Whether this reader has come from that place without missing a line that was counted before it.
+    pub(super) fn is_after(&self, place: &FilePlace) -> bool {
+        place.is_unchanged(self.cut)
+    }
+
+    /// Continues where another reader of the file was; `false` if the output before that place has been cut since.
+    pub(super) fn resume(&mut self, place: &FilePlace) -> Result<bool, OpError> {
+        let metadata = self.file.metadata().map_err(|source| self.cannot_read(source))?;
+        let is_same = metadata.ino() == place.inode && metadata.len() >= place.at;
+        let cut = self.header()?.and_then(|header| header.cut);
+        if !is_same || !place.is_unchanged(cut) {
+            return Ok(false);
+        }
+        (self.at, self.printed, self.cut) = (place.at, place.printed, cut);
+        Ok(true)
     }
 
     /// Decodes the complete entries. An incomplete one is read again from its beginning next time.
