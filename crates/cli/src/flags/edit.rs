@@ -74,8 +74,8 @@ pub(crate) struct EditFlags {
     queue_and_tags: QueueAndTagFlags,
 }
 
-/// Fields that also select jobs. A verb that takes a selection needs other flag names to change them; `edit` accepts the
-/// names of `enqueue`, too.
+/// Fields that also select jobs. A verb that takes a selection needs other flag names to change them; for a named job,
+/// `edit` accepts the names of `enqueue`, too.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Changes")]
 pub(crate) struct QueueAndTagFlags {
@@ -102,6 +102,34 @@ impl EditFlags {
 
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Adds the changes that were given under the names that `enqueue` has for them.
+    pub(crate) fn with_enqueue_names(
+        mut self,
+        queue: Option<&str>,
+        tags: Vec<String>,
+    ) -> Result<Self, Failure> {
+        let own = &mut self.queue_and_tags;
+        if let Some(typed) = queue {
+            let name = typed
+                .parse()
+                .map_err(|error| Failure::usage(format!("invalid queue `{typed}` ({error})")))?;
+            if own.queue.replace(name).is_some() {
+                return Err(Failure::usage(
+                    "for a named job --queue is --set-queue, which cannot be used multiple times",
+                ));
+            }
+        }
+        if !tags.is_empty() {
+            if own.no_tags || !own.tags.is_empty() {
+                return Err(Failure::usage(
+                    "--tag cannot be used with --set-tags or --no-tags for a named job",
+                ));
+            }
+            own.tags = tags;
+        }
+        Ok(self)
     }
 
     pub(crate) fn into_edit(self) -> Result<Edit, Failure> {

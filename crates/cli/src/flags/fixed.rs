@@ -13,8 +13,6 @@ pub(crate) struct FixedFlags {
     unique_key: Option<String>,
     #[arg(long, hide = true)]
     unique_for: Option<String>,
-    #[arg(long, hide = true)]
-    batch: Option<String>,
 }
 
 impl FixedFlags {
@@ -24,7 +22,6 @@ impl FixedFlags {
             ("depends_on", &self.depends_on),
             ("unique_key", &self.unique_key),
             ("unique_for", &self.unique_for),
-            ("batch", &self.batch),
         ];
         match fixed.into_iter().find(|(_, typed)| typed.is_some()) {
             Some((field, _)) => Err(fixed_field(field)),

@@ -41,6 +41,14 @@ pub(crate) struct StatelessFilterArgs {
     /// Jobs in this batch
     #[arg(long, value_name = "NAME")]
     batch: Option<String>,
+    #[command(flatten)]
+    properties: PropertyFilterArgs,
+}
+
+/// [`StatelessFilterArgs`] without the queue, the tag and the batch, which are fields of a job, too.
+#[derive(Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct PropertyFilterArgs {
     /// Jobs that have not changed for this long: 90, 1m30s, 7d
     #[arg(long, value_name = "DURATION", allow_negative_numbers = true, value_parser = parse_span)]
     older_than: Option<Duration>,
@@ -93,6 +101,46 @@ fn parse_since(text: &str) -> Result<Since, String> {
     parse_span(text).map(Since::Ago).or_else(by_time).map_err(neither)
 }
 
+/// [`JobFilterArgs`] for a verb with which the same flags change a job that is named.
+#[derive(Debug, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Selection")]
+pub(crate) struct EditFilterArgs {
+    /// Jobs in this state (separate several with commas): pending, failed, dead, cancelled; also ready, scheduled, blocked
+    #[arg(short, long, value_name = "STATE", value_delimiter = ',')]
+    state: Vec<String>,
+    /// Jobs in this queue; if JOB is given, the queue to move it to
+    #[arg(short = 'Q', long, value_name = "QUEUE")]
+    pub(crate) queue: Option<String>,
+    /// Jobs with this tag; if JOB is given, its new tags
+    #[arg(long, visible_alias = "tags", value_name = "TAG", value_delimiter = ',')]
+    pub(crate) tag: Vec<String>,
+    /// Jobs in this batch
+    #[arg(long, value_name = "NAME")]
+    pub(crate) batch: Option<String>,
+    #[command(flatten)]
+    properties: PropertyFilterArgs,
+}
+
+impl EditFilterArgs {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether it has flags that can only select jobs.
+    pub(crate) fn only_selects(&self) -> bool {
+        !self.state.is_empty() || self.properties != PropertyFilterArgs::default()
+    }
+
+    pub(crate) fn filter(self, context: &Context) -> Result<JobFilter, Failure> {
+        let Self { state, queue, mut tag, batch, properties } = self;
+        if tag.len() > 1 {
+            return Err(Failure::usage("a selection has one tag"));
+        }
+        let others = StatelessFilterArgs { queue, tag: tag.pop(), batch, properties };
+        JobFilterArgs { state, others }.filter(context)
+    }
+}
+
 impl JobFilterArgs {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -111,11 +159,12 @@ impl JobFilterArgs {
 
 impl StatelessFilterArgs {
     pub(crate) fn filter(&self, context: &Context) -> Result<JobFilter, Failure> {
+        let properties = &self.properties;
         let queue: Option<QueueName> = parse_name("queue", self.queue.as_deref())?;
         let batch: Option<BatchName> = parse_name("batch", self.batch.as_deref())?;
-        let schedule: Option<ScheduleName> = parse_name("schedule", self.schedule.as_deref())?;
-        let worker: Option<WorkerId> = parse_name("worker", self.worker.as_deref())?;
-        let reason = self.reason.as_deref().map(parse_reason).transpose()?;
+        let schedule: Option<ScheduleName> = parse_name("schedule", properties.schedule.as_deref())?;
+        let worker: Option<WorkerId> = parse_name("worker", properties.worker.as_deref())?;
+        let reason = properties.reason.as_deref().map(parse_reason).transpose()?;
         let store = context.store()?;
         let now = store.now()?;
         Ok(JobFilter {
@@ -125,13 +174,13 @@ impl StatelessFilterArgs {
             batch,
             schedule,
             worker,
-            id_prefix: self.id_prefix.clone(),
-            cause: self.cause.as_deref().map(|typed| find_cause(store, typed)).transpose()?,
+            id_prefix: properties.id_prefix.clone(),
+            cause: properties.cause.as_deref().map(|typed| find_cause(store, typed)).transpose()?,
             reason,
-            exit_code: self.exit_code,
-            changed_before: self.older_than.map(|age| now.saturating_sub(age)),
-            changed_after: self.changed_after.map(|since| since.resolve(now)),
-            command: self.command_like.clone(),
+            exit_code: properties.exit_code,
+            changed_before: properties.older_than.map(|age| now.saturating_sub(age)),
+            changed_after: properties.changed_after.map(|since| since.resolve(now)),
+            command: properties.command_like.clone(),
         })
     }
 }

@@ -19,8 +19,8 @@ use domain::values::name::JobId;
 use ops::OpError;
 use ops::home::location::Location;
 use ops::home::open::open_existing;
-use ops::jobs::bulk::bulk;
-use ops::jobs::change::{Verb, change_ids, changeable, default_phases, remove_logs, remove_orphaned_logs};
+use ops::jobs::bulk::{BulkChange, bulk};
+use ops::jobs::change::{Verb, change_ids, remove_logs, remove_orphaned_logs};
 use ops::jobs::explain::explain;
 use ops::jobs::list::filter_text::FilterText;
 use store::{JobFilter, Pause, QueueUpdate, Store, Update};
@@ -181,9 +181,9 @@ fn change_jobs(
 fn restricted(store: &dyn Store, verb: Verb, filter: &FilterText) -> Result<JobFilter, OpError> {
     let mut filter = filter.resolve(store)?;
     if filter.phases.is_empty() {
-        filter.phases = default_phases(verb);
+        filter.phases = BulkChange::from(verb).default_phases();
     } else {
-        let able: Vec<_> = changeable(verb).collect();
+        let able: Vec<_> = BulkChange::from(verb).changeable().collect();
         filter.phases.retain(|phase| able.contains(phase));
     }
     Ok(filter)

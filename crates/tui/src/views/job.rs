@@ -46,7 +46,7 @@ fn lines(theme: Theme, record: &JobRecord, clock: &Clock, width: u16) -> Vec<Lin
     let mut lines = vec![Line::from(vec![
         Span::styled(format!("{sign} {}{reason}", state.name()), style),
         Span::raw(format!("  {}  ", when(job, clock))),
-        Span::styled(format!("try {} of {}", job.life.attempts, u64::from(job.life.max_retries) + 1), quiet),
+        Span::styled(format!("try {} of {}", job.life.tries(), u64::from(job.life.max_retries) + 1), quiet),
     ])];
     lines.extend(wrapped(&shown(&job.command), width.into()).map(|part| Line::styled(part, Theme::title())));
     if let Some(error) = &job.latest.error {

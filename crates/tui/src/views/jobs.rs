@@ -76,7 +76,7 @@ fn row(state: &State, canvas: &Canvas<'_>, job: &Job, clock: &Clock) -> Row {
         Marks::Some(marked) => marked.contains(&job.id),
         Marks::All => true,
     };
-    let tries = format!("{}/{}", job.life.attempts, u64::from(job.life.max_retries) + 1);
+    let tries = format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1);
     let quiet = theme.style(Role::Quiet);
     Row {
         mark: if is_marked { "+" } else { " " },

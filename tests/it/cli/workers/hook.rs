@@ -195,3 +195,45 @@ fn a_failed_test_delivery_is_an_error() {
 fn the_hidden_post_verb_refuses_other_callers() {
     Home::new().run(["__post"]).fails(2).says("use `queuectl hook add --url`");
 }
+
+/// A hook with one event that no worker delivers for now.
+fn with_waiting_event() -> (Home, String) {
+    let home = Home::with_jobs(&["a"]);
+    home.run(["hook", "add", "h", "--on", "success", "--", "echo why >&2; exit 3"]).ok();
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let found = home.run(["hook", "deliveries", "h", "--json"]).ok().json();
+    let id = found["waiting"][0]["id"].as_str().expect("a delivery that waits").to_owned();
+    (home, id)
+}
+
+#[test]
+fn deliveries_are_listed_with_the_results_of_the_last_tries() {
+    let home = Home::with_queue();
+    home.run(["hook", "add", "h", "--on", "success", "--", "true"]).ok();
+    home.run(["hook", "deliveries", "h"]).ok().prints("").says("hint: no event waits");
+    home.run(["hook", "deliveries", "g"]).fails(3).says("did you mean `h`?");
+    let (home, id) = with_waiting_event();
+    let listed = home.run(["hook", "deliveries", "h"]).ok();
+    listed.shows("WAITING").shows(&id).shows("RESULT").shows("why");
+}
+
+#[test]
+fn a_waiting_delivery_is_due_at_once_on_request() {
+    let (home, id) = with_waiting_event();
+    home.run(["hook", "retry", "h", "--json"]).ok();
+    let due = |home: &Home| {
+        let found = home.run(["hook", "deliveries", "h", "--json"]).ok().json();
+        found["waiting"][0]["due_at"].as_str().expect("a time").to_owned()
+    };
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let before = due(&home);
+    assert_eq!(
+        home.run(["hook", "retry", "h", &id, "--json"]).ok().json(),
+        json!({"hook": "h", "retried": 1})
+    );
+    assert!(due(&home) < before, "it does not wait for its backoff");
+    home.run(["hook", "retry", "h"]).ok().prints("h\n");
+    home.run(["hook", "retry", "h", "d-none"]).fails(3).says("has no delivery `d-none` that waits");
+    home.run(["hook", "retry", "g"]).fails(3).says("did you mean `h`?");
+    home.run(["events"]).ok().shows("hook retry");
+}

@@ -29,10 +29,11 @@ const EVENT_POLL_INTERVAL: Duration = Duration::from_millis(200);
 ///
 /// Shows the latest events, oldest first: cancelled, retried, edited and removed jobs, pauses, changed settings, started
 /// and stopped workers, pruning. Events are kept for as long as the setting retain_events says. With --json, each line is an object
-/// {at, event, by, kind, job, detail}.
+/// {number, at, event, by, kind, job, detail}.
 ///
 /// With --jobs, also shows jobs that were enqueued (those that still exist), and attempts that started and ended in this
-/// home, from worker.log. The end of an attempt has the new state of its job; in JSON these have attempt and state, too.
+/// home, from worker.log. The end of an attempt has the new state of its job; in JSON these have attempt and state, and no
+/// number.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   queuectl events
@@ -73,7 +74,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let mut entries: Vec<Entry> = recorded.into_iter().map(Entry::from).collect();
     if let Some(jobs) = &jobs {
         entries.extend(jobs.latest(since, limit)?);
-        entries.sort_by_key(|entry| entry.at);
+        entries.sort_by_key(|entry| entry.event.at);
         entries.drain(..entries.len().saturating_sub(limit));
     }
     let mut printer =
@@ -101,7 +102,7 @@ fn follow(
         let mut entries: Vec<Entry> = recorded.into_iter().map(Entry::from).collect();
         if let Some(jobs) = &mut jobs {
             entries.extend(jobs.poll()?);
-            entries.sort_by_key(|entry| entry.at);
+            entries.sort_by_key(|entry| entry.event.at);
         }
         printer.print(&mut entries)?;
         if entries.is_empty() && !sleep_while_read(EVENT_POLL_INTERVAL)? {
@@ -150,7 +151,7 @@ impl EventPrinter<'_> {
     }
 
     fn use_handle(&mut self, entry: &mut Entry) -> Result<(), Failure> {
-        let Some(id) = entry.job.clone().filter(JobId::is_generated) else {
+        let Some(id) = entry.event.job.clone().filter(JobId::is_generated) else {
             return Ok(());
         };
         if !self.handles.contains_key(&id) {

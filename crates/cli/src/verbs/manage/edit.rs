@@ -1,64 +1,137 @@
 //! `queuectl edit`
 
-use super::change::find;
+use sys::program::ExitCode;
+
+use super::change::many::{ManyChange, change_selection};
+use super::change::{ChangeArgs, code_of, find, preview_ids, report_and_continue};
 use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::editor::{Edited, edit_in_editor};
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::flags::edit::EditFlags;
 use crate::flags::fixed::FixedFlags;
-use crate::flags::handle::{latest_to_change, resolve_id};
+use crate::flags::handle::{NamedJobs, latest_to_change, resolve_id, resolve_ids};
+use crate::flags::selection::EditFilterArgs;
 use crate::render::report_change::report_change;
 use domain::job::Job;
-use domain::job::edit::Edit;
+use domain::job::edit::{Edit, fixed_field};
 use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;
+use ops::jobs::bulk::{BulkChange, edit_many};
 use ops::jobs::edit::edit;
 use ops::json::JobJson;
 use store::{AfterEdit, Conflict, JobVerb, Store};
 use sys::process::user;
 
-/// Change a job that is not running
+/// Change jobs that are not running
 ///
 /// Without flags, opens $VISUAL or $EDITOR with the job as JSON; a field that you delete there returns to its default. If
 /// you leave the text as it is or delete all of it, nothing changes. A running or completed job cannot be changed (exit
 /// code 4). Editing does not change a job's state: to run a dead or
 /// cancelled job again, use `queuectl retry ID --edit`.
+///
+/// Without JOB, the flags of the selection choose the jobs that get the same changes; each field but the command and the
+/// name can be changed so. Then --queue and --tag select jobs, and --set-queue and --set-tags change them.
 #[derive(Debug, clap::Args)]
-#[command(
-    mut_arg("set-queue", |flag| flag.visible_alias("queue").short('Q')),
-    mut_arg("set-tags", |flag| flag.visible_aliases(["tags", "tag"])),
-    after_help = "Examples:
+#[command(after_help = "Examples:
   queuectl edit job1 --priority 9
   queuectl edit job1 --queue slow
   queuectl edit job1 --command 'make -j2 test' --max-retries 5
   queuectl edit job1 --delay 0
-  queuectl edit job1"
-)]
+  queuectl edit job1
+  queuectl edit --queue mail --state pending --set-queue slow --dry-run
+  queuectl edit --batch night --timeout 2h --yes")]
 pub(crate) struct Args {
-    /// The job's number or id, or a unique part of its id [default on a terminal: the latest job]
+    /// Numbers or ids of jobs, or unique parts of their ids [default on a terminal: the latest job]
     #[arg(value_name = "JOB")]
-    id: Option<String>,
+    ids: Vec<String>,
+    #[command(flatten)]
+    change: ChangeArgs,
+    #[command(flatten)]
+    selection: EditFilterArgs,
     #[command(flatten)]
     flags: EditFlags,
     #[command(flatten)]
     fixed: FixedFlags,
 }
 
-pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
-    let store = context.store()?;
+pub(crate) fn run(args: Args, context: &Context) -> Result<ExitCode, Failure> {
     args.fixed.refuse().map_err(OpError::from)?;
+    if args.ids.is_empty() && !args.selection.is_empty() {
+        edit_selection(context, args)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.selection.only_selects() {
+        return Err(Failure::usage("ids cannot be combined with a selection")
+            .with_hint("give either ids or flags such as --state"));
+    }
+    if args.selection.batch.is_some() {
+        return Err(OpError::from(fixed_field("batch")).into());
+    }
+    let EditFilterArgs { queue, tag, .. } = args.selection;
+    let flags = args.flags.with_enqueue_names(queue.as_deref(), tag)?;
+    let NamedJobs { ids, worst } = match args.ids.as_slice() {
+        [] => latest_to_change(context)?.into(),
+        [typed] => resolve_id(context, typed)?.into(),
+        several => resolve_ids(context, several)?,
+    };
+    if args.change.dry_run {
+        let what = BulkChange::Edit(Box::new(flags.into_edit()?));
+        return Ok(code_of(worst.max(preview_ids(context, &ids, &wording(what))?)));
+    }
+    edit_each(context, &ids, worst, &flags)
+}
+
+fn wording(what: BulkChange) -> ManyChange {
+    ManyChange { what, infinitive: "edit", participle: "edited" }
+}
+
+fn edit_selection(context: &Context, args: Args) -> Result<(), Failure> {
+    if args.flags.is_empty() {
+        return Err(Failure::usage("no changes given").with_hint(
+            "give flags such as `--priority 9`; without JOB, --queue and --tag select jobs, \
+             and --set-queue and --set-tags change them",
+        ));
+    }
     let start = args.flags.start_time();
-    let id = match &args.id {
-        Some(typed) => resolve_id(context, typed)?,
-        None => latest_to_change(context)?,
-    };
-    let Some(requested) = requested_edit(context, store, &id, args.flags, AfterEdit::Keep)? else {
-        return context.hint(NO_CHANGES);
-    };
-    apply(context, store, &id, requested, AfterEdit::Keep)?;
-    start.map_or(Ok(()), |start| start.confirm(context))
+    let edit = edit_many(args.flags.into_edit()?)?;
+    let filter = args.selection.filter(context)?;
+    change_selection(context, filter, &args.change, &wording(edit))?;
+    match start.filter(|_| !args.change.dry_run) {
+        Some(start) => start.confirm(context),
+        None => Ok(()),
+    }
+}
+
+/// Edits these jobs one by one. The failure of a single one ends the command; among several, each is reported.
+fn edit_each(
+    context: &Context,
+    ids: &[JobId],
+    mut worst: Option<Exit>,
+    flags: &EditFlags,
+) -> Result<ExitCode, Failure> {
+    let store = context.store()?;
+    let is_single = ids.len() == 1 && worst.is_none();
+    for id in ids {
+        let edited =
+            requested_edit(context, store, id, flags.clone(), AfterEdit::Keep).and_then(|requested| {
+                match requested {
+                    Some(requested) => apply(context, store, id, requested, AfterEdit::Keep).map(|()| true),
+                    None => context.hint(NO_CHANGES).map(|()| false),
+                }
+            });
+        match edited {
+            Ok(false) if is_single => return Ok(ExitCode::SUCCESS),
+            Ok(_) => {}
+            Err(failure) if is_single => return Err(failure),
+            Err(failure) => worst = worst.max(Some(report_and_continue(context, &failure))),
+        }
+    }
+    if let (Some(start), None) = (flags.start_time(), worst) {
+        start.confirm(context)?;
+    }
+    Ok(code_of(worst))
 }
 
 /// For a job that was left as it is in the editor.

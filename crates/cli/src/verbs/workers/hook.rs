@@ -1,9 +1,11 @@
 //! `queuectl hook`: one file per verb.
 
 mod add;
+mod deliveries;
 mod list;
 mod post;
 mod remove;
+mod retry;
 mod show;
 mod test;
 mod verbs;

@@ -15,6 +15,8 @@ pub(crate) use start::{start_for_batch, start_for_job, start_until_idle};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use domain::values::name::WorkerId;
+use ops::OpError;
 
 /// Start, stop and list the workers that run jobs
 #[derive(Debug, clap::Args)]
@@ -33,6 +35,10 @@ enum WorkerVerb {
     Stop(stop::Args),
     List(list::Args),
     Forget(forget::Args),
+}
+
+fn parse_id(typed: &str) -> Result<WorkerId, OpError> {
+    typed.parse().map_err(|source| OpError::BadName { what: "id", typed: typed.to_owned(), source })
 }
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {

@@ -85,10 +85,23 @@ fn the_output_of_each_attempt_is_searched_and_compared() {
 }
 
 #[test]
+fn a_retry_by_a_person_starts_the_count_of_tries_anew() {
+    let home = Home::new();
+    home.run(["enqueue", "-q", "--id", "again", "--max-retries", "0", "-c", "exit 3"]).ok();
+    home.run(["worker", "run", "--until-empty"]).ok();
+    home.run(["retry", "again"]).ok();
+    home.run(["worker", "run", "--until-empty"]).ok();
+    let mut top = Top::start(&home, (140, 30), &[]);
+    top.press("/state:dead\r", "try 1 of 1");
+    assert!(!top.screen().contains("2/1"), "{}", top.screen());
+    top.quit();
+}
+
+#[test]
 fn long_lines_are_wrapped() {
     let home = with_output("seq -s, 1 80; exit 3");
     let mut top = Top::start(&home, (80, 24), &[]);
-    top.press("/state:dead\r", "printer");
+    top.moves("/state:dead\r", "printer");
     top.press("l", "1,2,3");
     assert!(!top.screen().contains(",79,80"), "{}", top.screen());
     top.press("w", ",79,80");
@@ -113,12 +126,12 @@ fn a_job_is_edited_and_its_output_opened_in_a_pager() {
     let terminal = Terminal::with_echo(command, 100, 30);
     let mut top = Top { terminal, columns: 100, rows: 30, from: 0 };
     top.wait("live");
-    top.press("/state:pending\r", "wait");
-    top.wait_until(|screen| is_chosen(screen, "wait"));
+    top.moves("/state:pending\r", "wait");
     top.press("e", "edit ended");
     assert_eq!(home.run(["show", "wait", "--json"]).ok().json()["command"], "sleep 2");
-    top.press("/\u{15}state:dead\r", "printer");
-    top.press("l", "hello");
+    top.moves("/\u{15}state:dead\r", "printer");
+    // The list has `hello`, too: in the command.
+    top.press("l", "attempt 1 of 1");
     top.press("|", "logs ended");
     assert!(std::fs::read_to_string(received).expect("the pager ran").contains("hello"));
     top.quit();
@@ -134,15 +147,13 @@ fn a_filter_retries_and_removes_all_that_match() {
     top.press("R", "type 1 and Enter");
     top.press("1\r", "retried");
     assert_eq!(state().ok().json()["state"], "pending");
-    top.press("/id:printer\r", "1 job");
-    top.wait_until(|screen| is_chosen(screen, "printer"));
+    top.moves("/id:printer\r", "printer");
     top.press("C", "type 1 and Enter");
     top.press("1\r", "cancelled");
     top.press("D", "type 1 and Enter");
     top.press("1\r", "removed");
     state().fails(3);
-    top.press("/\u{15}id:wait\r", "1 job");
-    top.wait_until(|screen| is_chosen(screen, "wait"));
+    top.moves("/\u{15}id:wait\r", "wait");
     top.press("d", "remove job wait? y/n");
     top.press("n", "nothing was changed");
     top.quit();

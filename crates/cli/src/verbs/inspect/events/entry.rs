@@ -8,22 +8,16 @@ use crate::render::text::{printable, wrap};
 use domain::job::Job;
 use domain::job::life::StateName;
 use domain::values::clock::Clock;
-use domain::values::name::JobId;
 use domain::values::timestamp::Timestamp;
 use engine::{AttemptChange, AttemptEvent};
-use ops::events::{EventKind, about, title};
+use ops::events::{EventJson, EventKind, about, title};
 use store::Event;
 
 /// Something that happened.
 #[derive(Debug, Serialize)]
 pub(super) struct Entry {
-    pub(super) at: Timestamp,
-    event: String,
-    /// `None` if it is not recorded who did it.
-    by: Option<String>,
-    kind: EventKind,
-    pub(super) job: Option<JobId>,
-    detail: Option<String>,
+    #[serde(flatten)]
+    pub(super) event: EventJson,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<u32>,
     /// The state of the job after an attempt.
@@ -52,7 +46,7 @@ impl Entry {
 
     /// Names its job like this where people read about it.
     pub(super) fn name_job(&mut self, handle: &str) {
-        if let Some(id) = &self.job {
+        if let Some(id) = &self.event.job {
             self.about = self.about.replacen(id.as_str(), handle, 1);
         }
     }
@@ -60,9 +54,8 @@ impl Entry {
 
 impl From<Event> for Entry {
     fn from(event: Event) -> Self {
-        let (kind, title, about) = (EventKind::of(&event), title(&event), about(&event));
-        let Event { at, event, by, job, detail, .. } = event;
-        Self { at, event, by: Some(by), kind, job, detail, attempt: None, state: None, title, about }
+        let (title, about) = (title(&event), about(&event));
+        Self { event: event.into(), attempt: None, state: None, title, about }
     }
 }
 
@@ -74,18 +67,17 @@ impl From<AttemptEvent> for Entry {
             AttemptChange::Ended { state, result } => ("attempt_ended", state, result),
         };
         let about = format!("job {job} attempt {attempt}: {detail}");
-        Self {
+        let title = event.replace('_', " ");
+        let event = EventJson {
+            number: None,
             at,
             event: event.to_owned(),
             by: Some(worker),
             kind: EventKind::Job,
             job: Some(job),
             detail: Some(detail),
-            attempt: Some(attempt),
-            state,
-            title: event.replace('_', " "),
-            about,
-        }
+        };
+        Self { event, attempt: Some(attempt), state, title, about }
     }
 }
 
@@ -93,18 +85,17 @@ impl From<AttemptEvent> for Entry {
 impl From<&Job> for Entry {
     fn from(job: &Job) -> Self {
         let detail = job.command.clone();
-        Self {
+        let about = format!("job {}  {detail}", job.id);
+        let event = EventJson {
+            number: None,
             at: job.created_at,
             event: "job_enqueued".to_owned(),
             by: None,
             kind: EventKind::Job,
-            about: format!("job {}  {detail}", job.id),
             job: Some(job.id.clone()),
             detail: Some(detail),
-            attempt: None,
-            state: None,
-            title: "job enqueued".to_owned(),
-        }
+        };
+        Self { event, attempt: None, state: None, title: "job enqueued".to_owned(), about }
     }
 }
 
@@ -131,8 +122,8 @@ impl Columns {
     /// Makes room for these.
     pub(super) fn grow(&mut self, entries: &[Entry], clock: &Clock) {
         for entry in entries {
-            let by = entry.by.as_deref().map_or(0, |by| printable(by).width());
-            self.time = self.time.max(clock.time(entry.at).width());
+            let by = entry.event.by.as_deref().map_or(0, |by| printable(by).width());
+            self.time = self.time.max(clock.time(entry.event.at).width());
             self.event = self.event.max(entry.title.width().min(MAX_NAME_WIDTH));
             self.by = self.by.max(by.min(MAX_NAME_WIDTH));
         }
@@ -148,8 +139,8 @@ impl Columns {
     /// lines.
     pub(super) fn lines(&self, entry: &Entry, clock: &Clock, width: usize) -> Vec<String> {
         let (bold, dim) = (Style::new().bold(), Style::new().dimmed());
-        let at = clock.time(entry.at);
-        let (what, by) = (printable(&entry.title), printable(entry.by.as_deref().unwrap_or_default()));
+        let at = clock.time(entry.event.at);
+        let (what, by) = (printable(&entry.title), printable(entry.event.by.as_deref().unwrap_or_default()));
         let about = printable(&entry.about);
         let Self { time, event, by: by_width } = *self;
         let plain = format!("{at:time$}  {what:event$}  {by:by_width$}");

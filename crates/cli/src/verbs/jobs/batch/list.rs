@@ -10,7 +10,8 @@ use crate::render::table::{Table, counted};
 use crate::render::text::{grouped, state_style};
 use domain::job::life::StateName;
 use domain::values::clock::Clock;
-use ops::json::BatchJson;
+use ops::jobs::batch::eta_ms;
+use ops::json::{BatchJson, BatchRecordJson};
 use store::Batch;
 
 pub(super) fn list(context: &Context, limit: usize) -> Result<(), Failure> {
@@ -55,8 +56,10 @@ fn table(batches: &[Batch], clock: &Clock) -> Table {
 }
 
 pub(super) fn show(context: &Context, batch: &Batch) -> Result<(), Failure> {
-    let clock = &context.clock(context.store()?.now()?);
-    context.print(&BatchJson::from(batch), |out| write_facts(out, batch, clock))
+    let store = context.store()?;
+    let clock = &context.clock(store.now()?);
+    let eta_ms = if context.json { eta_ms(store, batch)? } else { None };
+    context.print(&BatchRecordJson { batch: batch.into(), eta_ms }, |out| write_facts(out, batch, clock))
 }
 
 fn write_facts(out: &mut dyn Write, batch: &Batch, clock: &Clock) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! The measurements. Each is a loop of a fixed length, so that a slow machine does not take longer than a fast one.
+//! The measurements. Each is a loop of a fixed length, so that a slow machine or store does not take longer than a fast one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -44,10 +44,12 @@ const MAX_LINES: u32 = 200_000;
 /// Jobs that each pool runs, at least and at most.
 const MIN_JOBS: u32 = 50;
 const MAX_JOBS: u32 = 20_000;
+/// How many jobs for a pool one file has: after each, the time may be over.
+const JOBS_PER_FILE: u32 = 500;
 /// How many starts are measured at most.
 const MAX_STARTS: usize = 100;
 /// A job that does not start in this time never will.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn one_enqueue(bench: &Bench<'_>) -> Result<Vec<Figure>, Failure> {
     // The first one creates the queue.
@@ -70,8 +72,12 @@ fn enqueue_true(bench: &Bench<'_>) -> Result<(), Failure> {
 
 fn bulk(bench: &Bench<'_>) -> Result<Vec<Figure>, Failure> {
     let trial = enqueue_file(bench, UNSERVED, FIRST_LINES)?;
-    let count = within(trial.per_second() * bench.lasts.as_secs_f64(), FIRST_LINES, MAX_LINES);
-    let rate = enqueue_file(bench, UNSERVED, count)?;
+    let (count, rate) = if trial.took >= bench.lasts {
+        (FIRST_LINES, trial)
+    } else {
+        let count = within(trial.per_second() * bench.lasts.as_secs_f64(), FIRST_LINES, MAX_LINES);
+        (count, enqueue_file(bench, UNSERVED, count)?)
+    };
     let copy = bench.scratch.home().join("copy");
     let took = bare::write_and_sync(&copy, lines(UNSERVED, count).as_bytes());
     let took = took.map_err(|error| failed("write a file", error))?;
@@ -107,14 +113,27 @@ fn drain(bench: &Bench<'_>) -> Result<Vec<Figure>, Failure> {
 
 fn drain_with(bench: &Bench<'_>, slots: u32) -> Result<Figure, Failure> {
     let limit = bare::processes(bench.lasts / 2, slots).map_err(|error| failed("start processes", error))?;
-    let count = within(limit.per_second() * bench.lasts.as_secs_f64(), MIN_JOBS, MAX_JOBS);
-    enqueue_file(bench, SERVED, count)?;
+    let most = within(limit.per_second() * bench.lasts.as_secs_f64(), MIN_JOBS, MAX_JOBS);
+    // A queue of its own: what is left of it disturbs no other measurement.
+    let queue = format!("drained-{slots}");
+    fill(bench, &queue, most)?;
     let began = Instant::now();
-    let slot_count = slots.to_string();
-    bench.scratch.run(&["worker", "run", "-q", "--until-empty", "--queue", SERVED, "-j", &slot_count])?;
-    let rate = Rate { count: count.into(), took: began.elapsed() };
+    bench.scratch.drain(&queue, slots, bench.lasts * 2)?;
+    let took = began.elapsed();
+    let rate = Rate { count: bench.scratch.completed(&queue)?, took };
     let name = format!("short jobs, {slots} slot{}", if slots == 1 { "" } else { "s" });
     Ok(Figure::rate(&name, rate, limit, "start and reap the processes"))
+}
+
+/// Enqueues up to this many jobs, as long as that does not take too long.
+fn fill(bench: &Bench<'_>, queue: &str, most: u32) -> Result<(), Failure> {
+    let (began, mut left) = (Instant::now(), most);
+    while left > 0 && (left == most || began.elapsed() < bench.lasts) {
+        let count = left.min(JOBS_PER_FILE);
+        enqueue_file(bench, queue, count)?;
+        left -= count;
+    }
+    Ok(())
 }
 
 /// From the call of `enqueue` until the command runs on an idle worker.

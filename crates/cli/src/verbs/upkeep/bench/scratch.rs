@@ -1,17 +1,25 @@
 //! The queue of a benchmark: a home inside that of the user, on the same disk, or a schema in the same database.
 
-use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use serde::Deserialize;
 
 use super::failed;
-use super::measure::SERVED;
+use super::measure::{SERVED, START_TIMEOUT};
 use crate::failure::Failure;
 use ops::home::location::{HOME_VARIABLE, Location, STORE_VARIABLE, StoreAddress};
 use ops::home::open::{StoreKind, kind};
+use sys::signal::interrupts::timespec;
+
+/// How long until a pool that has completed nothing yet is looked at again.
+const NEXT_LOOK: Duration = Duration::from_millis(100);
 
 pub(super) struct Scratch {
     program: PathBuf,
@@ -72,6 +80,36 @@ impl Scratch {
         Err(failed(&what(), line.strip_prefix("error: ").unwrap_or(line)))
     }
 
+    /// Runs workers until this queue is empty or this time is over, but at least until a job has completed.
+    pub(super) fn drain(&self, queue: &str, slots: u32, lasts: Duration) -> Result<(), Failure> {
+        let slots = slots.to_string();
+        let mut command =
+            self.queuectl(&["worker", "run", "-q", "--until-empty", "--queue", queue, "-j", &slots]);
+        command.stderr(Stdio::null());
+        let began = Instant::now();
+        let worker = command.spawn().map(Worker).map_err(|error| failed("start a worker", error))?;
+        let mut wait = lasts;
+        while !worker.ends_within(wait).map_err(|error| failed("wait for a worker", error))? {
+            if self.completed(queue)? > 0 {
+                break;
+            }
+            if began.elapsed() >= lasts + START_TIMEOUT {
+                return Err(failed("run jobs", "none has completed in time"));
+            }
+            wait = NEXT_LOOK;
+        }
+        Ok(())
+    }
+
+    /// How many jobs of this queue have completed.
+    pub(super) fn completed(&self, queue: &str) -> Result<u64, Failure> {
+        let output = self.queuectl(&["queue", "list", "--json"]).stdout(Stdio::piped()).output();
+        let output = output.map_err(|error| failed("list the queues", error))?;
+        let queues: Vec<ListedQueue> =
+            serde_json::from_slice(&output.stdout).map_err(|error| failed("list the queues", error))?;
+        Ok(queues.iter().find(|listed| listed.name == queue).map_or(0, |listed| listed.jobs.completed))
+    }
+
     /// Starts a worker that runs until the result is dropped.
     pub(super) fn worker(&self) -> Result<Worker, Failure> {
         let mut command = self.queuectl(&["worker", "run", "-q", "--queue", SERVED]);
@@ -90,7 +128,7 @@ impl Scratch {
             store::postgres::scratch::drop_scratch(address)?;
         }
         match fs::remove_dir_all(&self.home) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(failed(&format!("delete `{}`", self.home.display()), error))
             }
             Ok(()) | Err(_) => Ok(()),
@@ -117,8 +155,31 @@ fn own_store(location: &Location, home: &Path) -> StoreAddress {
     }
 }
 
+/// A line of `queue list --json`.
+#[derive(Deserialize)]
+struct ListedQueue {
+    name: String,
+    jobs: ListedJobs,
+}
+
+#[derive(Deserialize)]
+struct ListedJobs {
+    completed: u64,
+}
+
 /// A worker in the foreground; drains when it is dropped.
 pub(super) struct Worker(Child);
+
+impl Worker {
+    fn ends_within(&self, time: Duration) -> io::Result<bool> {
+        let handle = pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty())?;
+        match poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&timespec(time))) {
+            // The signal that ends the benchmark.
+            Err(Errno::INTR) => Ok(false),
+            ended => Ok(ended? > 0),
+        }
+    }
+}
 
 impl Drop for Worker {
     fn drop(&mut self) {

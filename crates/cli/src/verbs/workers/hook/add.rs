@@ -16,7 +16,7 @@ use ops::hook::{add, parse_name};
 use store::NewHook;
 use sys::process::user;
 
-/// Add a hook, which runs a command or calls a URL when something happens
+/// Add a hook: a command that runs, or a URL that is called
 ///
 /// The event is passed as JSON, on the command's standard input or in the body of a POST request. A command runs in the
 /// current directory with the current environment, and finds the event also in variables such as QUEUECTL_EVENT,

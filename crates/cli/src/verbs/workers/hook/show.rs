@@ -11,7 +11,7 @@ use domain::values::clock::Clock;
 use ops::hook::{find, parse_name};
 use store::{Hook, MAX_PENDING_COUNTED};
 
-/// Show one hook: its event, target, pending deliveries and last error
+/// Show one hook: its event, target, pending deliveries, last error
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  queuectl hook show notify-dead\n  queuectl hook show notify-dead --json | jq .error"

@@ -1,6 +1,6 @@
 //! The verbs of `queuectl hook`.
 
-use super::{add, list, remove, show, test};
+use super::{add, deliveries, list, remove, retry, show, test};
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -25,6 +25,8 @@ enum HookVerb {
     List(list::Args),
     Show(show::Args),
     Test(test::Args),
+    Deliveries(deliveries::Args),
+    Retry(retry::Args),
     Remove(remove::Args),
 }
 
@@ -34,6 +36,8 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
         HookVerb::List(args) => list::run(&args, context),
         HookVerb::Show(args) => show::run(&args, context),
         HookVerb::Test(args) => test::run(&args, context),
+        HookVerb::Deliveries(args) => deliveries::run(&args, context),
+        HookVerb::Retry(args) => retry::run(&args, context),
         HookVerb::Remove(args) => remove::run(&args, context),
     }
 }

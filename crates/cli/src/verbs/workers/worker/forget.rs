@@ -4,13 +4,13 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use super::parse_id;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::text::jobs;
 use domain::text::nearest::nearest;
 use domain::values::name::WorkerId;
 use engine::{EngineError, forget};
-use ops::OpError;
 use ops::error::did_you_mean;
 use store::{LeaseRef, Store, StoreError};
 use sys::process::user;
@@ -34,11 +34,7 @@ struct ForgetJson<'a> {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let worker: WorkerId = args.worker.parse().map_err(|source| OpError::BadName {
-        what: "id",
-        typed: args.worker.clone(),
-        source,
-    })?;
+    let worker = parse_id(&args.worker)?;
     let store = context.store()?;
     match forget(store, &worker) {
         Ok(leases) => {

@@ -66,6 +66,7 @@ pub(crate) fn run_worker(args: WorkerArgs, context: &Context) -> Result<ExitCode
         WorkerExit::Stopped => ExitCode::SUCCESS,
         WorkerExit::HoldsLeases => ExitCode::from(WorkerExit::HOLDS_LEASES_CODE),
         WorkerExit::Refused => ExitCode::from(WorkerExit::REFUSED_CODE),
+        WorkerExit::Outdated => ExitCode::from(WorkerExit::OUTDATED_CODE),
     })
 }
 

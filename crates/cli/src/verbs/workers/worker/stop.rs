@@ -5,18 +5,21 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::ForeignHome;
+use super::{ForeignHome, parse_id};
 use crate::context::{Context, catch};
 use crate::failure::Failure;
 use crate::render::progress::Bar;
 use crate::render::text::rough;
 use domain::job::Job;
 use domain::job::life::StateName;
+use domain::text::nearest::nearest;
 use domain::values::name::WorkerId;
 use domain::values::span::parse_span;
 use domain::values::timestamp::Timestamp;
+use ops::error::did_you_mean;
 use ops::jobs::calling_job::{CallingJob, workers_blocked_by_waiting};
 use ops::json::WorkerJson;
+use ops::worker::live::live_workers;
 use ops::worker::stop::{Scope, StopOrder, order};
 use store::settings::in_force;
 use store::{JobFilter, Page, Phase, Store, StoreError, Worker};
@@ -24,6 +27,9 @@ use sys::poll::Poll;
 use sys::process::user;
 
 /// Stop workers after they finish their running jobs
+///
+/// Without WORKER, all workers of this home on this machine stop; with it, this one does, wherever it runs, and its pool does
+/// not replace it.
 ///
 /// The workers claim no more jobs. The command waits until they have exited; Ctrl-C stops waiting, but the workers continue
 /// to drain. Jobs that are killed after the timeout return to the queue and lose no retry.
@@ -34,8 +40,12 @@ use sys::process::user;
 #[command(after_help = "Examples:
   queuectl worker stop
   queuectl worker stop --timeout 30s
-  queuectl worker stop --now")]
+  queuectl worker stop --now
+  queuectl worker stop w-1m7hv6eca1xcxeceqx")]
 pub(super) struct Args {
+    /// The id of the only worker to stop; `queuectl worker list` shows it
+    #[arg(value_name = "WORKER", conflicts_with = "everywhere")]
+    worker: Option<String>,
     /// Kill running jobs and return them to the queue; they run again later
     #[arg(long, conflicts_with = "timeout")]
     now: bool,
@@ -64,7 +74,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         None => in_force(store)?.shutdown_grace,
     };
     let home = context.location()?.home;
-    let scope = if args.everywhere { Scope::Everywhere } else { Scope::Home(&home) };
+    let worker = args.worker.as_deref().map(parse_id).transpose()?;
+    let scope = match &worker {
+        Some(worker) => Scope::Worker(worker),
+        None if args.everywhere => Scope::Everywhere,
+        None => Scope::Home(&home),
+    };
     let inside = CallingJob::find(store)?;
     let by = inside.as_ref().map_or_else(user::name, CallingJob::actor);
     if let (Some(inside), true) = (&inside, args.now) {
@@ -72,7 +87,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         context
             .hint(&format!("job {job}, which runs this command, is killed, too, and returns to the queue"))?;
     }
-    let stopping = order(store, scope, timeout, &by)?;
+    let stopping = match order(store, scope, timeout, &by) {
+        Err(error @ StoreError::NoSuchWorker(_)) => {
+            let hint = nearest_live(store, args.worker.as_deref().unwrap_or_default())?;
+            return Err(Failure::from(error).with_hint(hint));
+        }
+        other => other?,
+    };
     let wait_lock = inside.as_ref().map(|inside| inside.mark_waiting(store)).transpose()?;
     let Waited { left_waiting, .. } = wait(&stopping, inside.as_ref(), None, store, context)?;
     drop(wait_lock);
@@ -86,6 +107,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         "{others} in another home or on another machine; `queuectl worker stop --everywhere` stops all"
     ))?;
     Ok(())
+}
+
+/// Suggests the nearest of the workers that run.
+fn nearest_live(store: &dyn Store, typed: &str) -> Result<String, Failure> {
+    let workers = live_workers(store)?;
+    let known = workers.iter().map(|worker| worker.id.as_str());
+    Ok(did_you_mean(nearest(typed, known), "`queuectl worker list` shows the workers that run"))
 }
 
 /// Stops all workers of a store after they finish their running jobs, and waits until they have exited. Returns those that

@@ -1,0 +1,76 @@
+//! `queuectl hook deliveries`
+
+use std::io::Write;
+
+use anstyle::AnsiColor;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render::table::{Cell, Table};
+use domain::values::clock::Clock;
+use ops::hook::{deliveries, parse_name};
+use ops::json::DeliveriesJson;
+use store::{HookDeliveries, TryResult, WaitingDelivery};
+
+/// List the events that wait for a hook, and how the last tries ended
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  queuectl hook deliveries notify-dead
+  queuectl hook deliveries notify-dead --json | jq -r '.waiting[].id'")]
+pub(super) struct Args {
+    /// The hook's name
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// At most this many waiting events
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let store = context.store()?;
+    let found = deliveries(store, &parse_name(&args.name)?, args.limit)?;
+    let clock = &context.clock(store.now()?);
+    if found == HookDeliveries::default() && !context.json {
+        return context.hint("no event waits, and no worker has tried to deliver one");
+    }
+    context.print(&DeliveriesJson::from(&found), |out| {
+        write_waiting(out, &found.waiting, clock, context.width())?;
+        write_results(out, &found.results, clock, context.width())
+    })
+}
+
+fn write_waiting(
+    out: &mut dyn Write,
+    waiting: &[WaitingDelivery],
+    clock: &Clock,
+    width: usize,
+) -> std::io::Result<()> {
+    let mut table = Table::new(&["WAITING", "SINCE", "TRIES", "NEXT TRY"]).with_numbers(&["TRIES"]);
+    for delivery in waiting {
+        let next = if delivery.is_sending { "now".to_owned() } else { clock.moment(delivery.due_at) };
+        table.row(vec![
+            delivery.name.as_str().into(),
+            clock.ago(delivery.created_at).into(),
+            delivery.tries.to_string().into(),
+            next.into(),
+        ]);
+    }
+    table.write_section(out, width)
+}
+
+fn write_results(
+    out: &mut dyn Write,
+    results: &[TryResult],
+    clock: &Clock,
+    width: usize,
+) -> std::io::Result<()> {
+    let mut table = Table::new(&["TRIED", "WHEN", "RESULT"]);
+    for tried in results {
+        let result = tried.error.as_ref().map_or_else(
+            || Cell::styled("delivered", AnsiColor::Green.on_default()),
+            |error| Cell::styled(error, AnsiColor::Red.on_default()),
+        );
+        table.row(vec![tried.delivery.as_str().into(), clock.ago(tried.at).into(), result]);
+    }
+    table.write_section(out, width)
+}
