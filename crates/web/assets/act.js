@@ -1,73 +1,73 @@
-// Changes: buttons and forms that call the API with the session's token, and the progress of actions on many jobs.
-import { ask, base, el, toast } from "./page.js";
+// Changes: buttons that call the API with the session's token, and the progress of actions on many jobs.
+import { ask, base, buttons, el, toast } from "./page.js";
 
 const token = document.querySelector('meta[name="session-token"]')?.content ?? "";
 
 /** Calls the API; throws the sentence of the problem. */
-export const call = async (method, path, body) => {
-  const headers = { "Queuectl-Session-Token": token };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  const response = await fetch(path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) }).catch(() => {
+export const call = async (method, path, value) => {
+  const body = value && JSON.stringify(value);
+  const headers = { "Queuectl-Session-Token": token, ...(body && { "Content-Type": "application/json" }) };
+  const response = await fetch(path, { method, headers, body }).catch(() => {
     throw new Error("The server cannot be reached.");
   });
   const text = await response.text();
-  const value = text === "" ? undefined : JSON.parse(text);
-  if (!response.ok) throw new Error([value?.detail ?? `status ${response.status}`, value?.hint].filter(Boolean).join(". "));
-  return value;
+  const answer = text && JSON.parse(text);
+  if (!response.ok) throw new Error([answer.detail ?? `status ${response.status}`, answer.hint].filter(Boolean).join(". "));
+  return answer;
 };
 
-const cliLine = (line) => {
-  const copy = el("button", { type: "button", title: "Copy this command" }, "copy");
-  copy.dataset.copy = line;
-  return el("p", { className: "cli" }, el("code", {}, line), copy);
+/** Asks until it is over; `each` gets the answers before that. */
+export const poll = async (path, isOver, each) => {
+  for (;;) {
+    const now = await call("GET", path);
+    if (isOver(now)) return now;
+    each(now);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+  }
+};
+
+export const grouped = (number) => number.toLocaleString("en");
+
+/** A button that does something. */
+export const button = (label, perform, isFinal) => {
+  const made = el("button", { type: "button", className: isFinal ? "danger" : "" }, label);
+  made.addEventListener("click", perform);
+  return made;
 };
 
 /** Asks before a change; a number has to be typed before what cannot be undone. */
 export const confirm = async (question, verb, cli, typed, isFinal) => {
-  const yes = el("button", { value: "yes", className: isFinal ? "danger" : "" }, verb);
-  const input = typed ? el("input", { autocomplete: "off", inputMode: "numeric" }) : undefined;
-  const content = [];
-  if (cli) content.push(el("p", {}, "The same on the command line:"), cliLine(cli));
-  if (input) {
-    yes.disabled = true;
-    input.addEventListener("input", () => { yes.disabled = input.value.replaceAll(",", "").trim() !== typed; });
-    content.push(el("label", {}, el("span", {}, `Type ${typed} to confirm`), input));
-  }
+  const yes = el("button", { value: "yes", className: isFinal ? "danger" : "", disabled: Boolean(typed) }, verb);
   const no = el("button", { value: "no" }, "No");
-  // The first button answers the Enter key, so it is the harmless one.
-  content.push(el("div", { className: "buttons" }, no, yes));
-  const closed = ask(question, ...content);
-  (input ?? no).focus();
+  const copy = button("copy", () => {});
+  copy.dataset.copy = cli;
+  const content = cli ? [el("p", {}, "The same on the command line:"), el("p", { className: "cli" }, el("code", {}, cli), copy)] : [];
+  const input = el("input", { autocomplete: "off", inputMode: "numeric" });
+  input.addEventListener("input", () => { yes.disabled = input.value.replaceAll(",", "").trim() !== typed; });
+  if (typed) content.push(el("label", {}, el("span", {}, `Type ${typed} to confirm`), input));
+  const closed = ask(question, ...content, buttons(no, yes));
+  (typed ? input : no).focus();
   return (await closed) === "yes";
 };
 
 /** Follows an action until it has ended. */
 export const follow = async (action) => {
   const path = `${base}/api/v1/actions/${encodeURIComponent(action.id)}`;
-  const stop = el("button", { type: "button" }, "stop");
-  stop.addEventListener("click", () => call("DELETE", path).catch((error) => toast(error.message, true)));
-  for (let now = action; ; now = await call("GET", path)) {
-    const done = `${now.verb}: ${now.done.toLocaleString("en")} of ${now.count.toLocaleString("en")}`;
-    if (now.state !== "running") {
-      const skipped = now.skipped > 0 ? `, ${now.skipped} left as they were` : "";
-      toast(`${done}${skipped}${now.error ? `. ${now.error}` : now.state === "stopped" ? ", stopped" : ""}`, Boolean(now.error));
-      return;
-    }
-    toast(`${done} `, false, stop);
-    await new Promise((resolve) => setTimeout(resolve, 300));
-  }
+  const stop = button("stop", () => call("DELETE", path).catch((error) => toast(error.message, true)));
+  const done = ({ verb, done, count }) => `${verb}: ${grouped(done)} of ${grouped(count)}`;
+  const end = await poll(path, ({ state }) => state !== "running", (now) => toast(`${done(now)} `, false, stop));
+  const skipped = end.skipped > 0 ? `, ${end.skipped} left as they were` : "";
+  toast(`${done(end)}${skipped}${end.error ? `. ${end.error}` : end.state === "stopped" ? ", stopped" : ""}`, Boolean(end.error));
 };
 
-export const perform = async (button, body = button.dataset.body ? JSON.parse(button.dataset.body) : undefined) => {
-  const { act, path, ask: question, cli, then, type, open } = button.dataset;
-  const isFinal = button.classList.contains("danger");
-  if (question && !(await confirm(question, button.textContent, cli, type, isFinal))) return;
+export const perform = async (button) => {
+  const { act, path, body, ask: question, cli, then, type } = button.dataset;
+  if (question && !(await confirm(question, button.textContent, cli, type, button.classList.contains("danger")))) return;
   button.disabled = true;
   try {
-    const value = await call(act, path, body);
+    const value = await call(act, path, body && JSON.parse(body));
     if (then) location.assign(then);
-    else if (open && value?.[open]) location.assign(`${base}/jobs/${encodeURIComponent(value[open])}`);
-    else if (value?.verb && value.count !== undefined) await follow(value);
+    else if (value.verb) await follow(value);
     else toast(cli ? `Done: ${cli}` : "Done.");
   } catch (error) {
     toast(error.message, true);
@@ -75,22 +75,3 @@ export const perform = async (button, body = button.dataset.body ? JSON.parse(bu
     button.disabled = false;
   }
 };
-
-/** The fields of a form that differ from what they were. */
-const fields = (form) => {
-  const body = {};
-  for (const field of form.elements) {
-    if (!field.name || field.value === field.defaultValue) continue;
-    body[field.name] = "number" in field.dataset ? Number(field.value) : "list" in field.dataset ? field.value.split(/[\s,]+/).filter(Boolean) : field.value;
-  }
-  return body;
-};
-
-document.addEventListener("submit", (event) => {
-  const form = event.target.closest("form[data-form]");
-  if (!form || !event.submitter?.dataset.act) return;
-  event.preventDefault();
-  const body = fields(form);
-  const { wrap } = event.submitter.dataset;
-  perform(event.submitter, wrap ? { [wrap]: body } : body);
-});

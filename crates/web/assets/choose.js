@@ -1,52 +1,47 @@
 // The choice of jobs in a list, by mouse and by keys, and what is done with the chosen ones.
-import { base, el, keys, quote, toast } from "./page.js";
-import { call, confirm, follow } from "./act.js";
+import { ask, base, buttons, el, keys, quote, setText, toast } from "./page.js";
+import { button, call, confirm, follow, grouped, poll } from "./act.js";
 
 const table = document.getElementById("jobs");
 const chosen = new Set();
 let isAllMatching = false, lastBox;
-const bar = el("div", { id: "chosen", hidden: true });
-bar.setAttribute("role", "region");
-bar.setAttribute("aria-label", "Chosen jobs");
+const bar = document.getElementById("chosen");
 
 const boxes = () => [...table.querySelectorAll("tbody input[data-choose]")];
 const count = () => document.getElementById("count")?.dataset ?? {};
 const matching = () => Number(count().count ?? 0);
-const grouped = (number) => number.toLocaleString("en");
 const jobs = (number) => `${grouped(number)} ${number === 1 ? "job" : "jobs"}`;
 /** The states that a verb is for, if the filter names none. */
-const STATES = { retry: "failed,dead,cancelled", cancel: "pending,processing,failed", remove: "pending,completed,failed,dead,cancelled" };
-const filter = (verb) => {
-  const found = Object.fromEntries([...new URLSearchParams(location.search)].filter(([name, value]) => value !== "" && !["order", "after", "limit", "cols", "tz"].includes(name)));
-  if ("exit_code" in found) found.exit_code = Number(found.exit_code);
-  return Object.keys(found).length ? found : { state: STATES[verb] };
-};
-const commandOf = (verb, targets) => {
-  if (targets.filter) return count().flags ? `queuectl ${verb} ${count().flags}` : `queuectl ${verb} --state ${STATES[verb]}`;
-  return targets.ids.length <= 20 ? `queuectl ${verb} ${targets.ids.map(quote).join(" ")}` : "";
+const statesOf = (verb) => bar.querySelector(`[data-do=${verb}]`).dataset.states;
+const filter = (verb) => (count().filter ? JSON.parse(count().filter) : { state: statesOf(verb) });
+const commandOf = (verb, { filter, ids }) => {
+  if (filter) return `queuectl ${verb} ${count().flags || `--state ${statesOf(verb)}`}`;
+  return ids.length <= 20 ? `queuectl ${verb} ${ids.map(quote).join(" ")}` : "";
 };
 
-const run = async (verb, targets, isFinal) => {
-  const path = `${base}/api/v1/actions`;
+const run = async (verb, targets, isFinal, more = {}, flags = "") => {
+  const path = `${base}/api/v1/actions`, action = { verb, ...targets, ...more };
   try {
-    const preview = await call("POST", path, { verb, ...targets, dry_run: true });
+    const preview = await call("POST", path, { ...action, dry_run: true });
     const states = Object.entries(preview.by_state).map(([state, number]) => `${state} ${grouped(number)}`).join(" · ");
     if (preview.count === 0) return toast(`None of them can be changed by ${verb}.`, true);
     const question = `${verb[0].toUpperCase()}${verb.slice(1)} ${preview.exact ? "" : "at least "}${jobs(preview.count)}? ${states}`;
     const typed = isFinal || preview.count > 100 ? String(preview.count) : undefined;
-    if (!(await confirm(question, verb, commandOf(verb, targets), typed, isFinal))) return;
-    const action = await call("POST", path, { verb, ...targets, ...(isFinal ? { expect: preview.count } : {}) });
+    const command = commandOf(verb, targets);
+    if (!(await confirm(question, verb, command && command + flags, typed, isFinal))) return;
+    const started = await call("POST", path, { ...action, ...(isFinal && { expect: preview.count }) });
     none();
-    await follow(action);
+    await follow(started);
   } catch (error) {
     toast(error.message, true);
   }
 };
+/** The box of the row that has the focus. */
+const focused = () => document.activeElement?.closest("tr")?.querySelector("input[data-choose]");
 /** The chosen jobs; without any, the one of the row that has the focus. */
 const targets = (verb) => {
   if (isAllMatching) return { filter: filter(verb) };
-  const row = document.activeElement?.closest("tr")?.querySelector("input[data-choose]");
-  const ids = chosen.size ? [...chosen] : row ? [row.dataset.choose] : [];
+  const ids = chosen.size ? [...chosen] : [focused()?.dataset.choose ?? []].flat();
   return ids.length ? { ids } : undefined;
 };
 const act = (verb, isFinal = false) => {
@@ -54,30 +49,36 @@ const act = (verb, isFinal = false) => {
   if (wanted) run(verb, wanted, isFinal);
 };
 
+/** Asks for the changes that all of them get. */
+const edit = async () => {
+  const wanted = targets("edit"), fields = document.getElementById("edit-many");
+  if (!wanted || !fields) return;
+  const { commandOf, request, show } = await import("./forms.js");
+  const closed = ask("Change what of these jobs? An empty field stays as it is.", fields.content.cloneNode(true),
+    buttons(el("button", { value: "yes", className: "primary" }, "count them"), el("button", { value: "no" }, "No")));
+  const form = document.querySelector("dialog form");
+  form.dataset.command = "queuectl edit …";
+  form.addEventListener("input", () => show(form));
+  form.elements[0].focus();
+  if ((await closed) === "yes") run("edit", wanted, false, { edit: request(form).body }, commandOf(form, ""));
+};
+
 /** Retries one job and watches it; the others follow if the reader says so. */
 const canary = async () => {
   const all = targets("retry"), [first, ...others] = chosen;
-  const path = `${base}/api/v1/jobs/${encodeURIComponent(first)}`;
+  const path = `/jobs/${encodeURIComponent(first)}`;
+  const link = ({ state }) => el("a", { href: base + path }, state);
+  const isOver = ({ state }) => ["completed", "dead", "cancelled", "failed"].includes(state);
   try {
-    await call("POST", `${path}/retry`);
-    for (;;) {
-      const job = await call("GET", path);
-      const link = el("a", { href: `${base}/jobs/${encodeURIComponent(first)}` }, job.state);
-      const rest = button(isAllMatching ? "retry all others" : `retry the other ${jobs(others.length)}`, () => run("retry", isAllMatching ? all : { ids: others }));
-      if (["completed", "dead", "cancelled", "failed"].includes(job.state)) return toast(`Job ${first}: `, job.state !== "completed", link, " ", ...(others.length || isAllMatching ? [rest] : []));
-      toast(`Job ${first}: `, false, link, " …");
-      await new Promise((resolve) => setTimeout(resolve, 300));
-    }
+    await call("POST", `${base}/api/v1${path}/retry`);
+    const end = await poll(`${base}/api/v1${path}`, isOver, (now) => toast(`Job ${first}: `, false, link(now), " …"));
+    const rest = button(isAllMatching ? "retry all others" : `retry the other ${jobs(others.length)}`, () => run("retry", isAllMatching ? all : { ids: others }));
+    toast(`Job ${first}: `, end.state !== "completed", link(end), " ", ...(others.length || isAllMatching ? [rest] : []));
   } catch (error) {
     toast(error.message, true);
   }
 };
 
-const button = (label, perform, isFinal) => {
-  const made = el("button", { type: "button", className: isFinal ? "danger" : "" }, label);
-  made.addEventListener("click", perform);
-  return made;
-};
 const none = () => {
   chosen.clear();
   isAllMatching = false;
@@ -89,24 +90,25 @@ const all = () => {
   show();
 };
 const show = () => {
-  for (const box of boxes()) {
+  const rows = boxes(), head = table.querySelector("thead input[data-choose]");
+  for (const box of rows) {
     box.checked = isAllMatching || chosen.has(box.dataset.choose);
     box.closest("tr").classList.toggle("chosen", box.checked);
   }
-  const head = table.querySelector("thead input[data-choose]");
-  if (head) {
-    head.checked = boxes().length > 0 && boxes().every((box) => box.checked);
-    head.indeterminate = !head.checked && boxes().some((box) => box.checked);
-  }
+  const on = rows.filter((box) => box.checked).length;
+  if (head) Object.assign(head, { checked: on > 0 && on === rows.length, indeterminate: on > 0 && on < rows.length });
   const number = isAllMatching ? matching() : chosen.size;
-  bar.hidden = number === 0;
   const least = count().exact === "true" ? "" : "at least ";
-  const text = isAllMatching ? `all ${least}${grouped(number)} that match are chosen` : `${grouped(number)} of ${least}${grouped(matching())} chosen`;
-  if (bar.hidden || bar.dataset.text === text) return;
-  bar.dataset.text = text;
-  const more = !isAllMatching && number < matching() ? [button(`choose all ${grouped(matching())} that match`, all)] : [];
-  bar.replaceChildren(el("span", { role: "status" }, text), ...more, el("span", { className: "apart" }), button("retry", () => act("retry")),
-    ...(number > 1 ? [button("retry one first", canary)] : []), button("cancel", () => act("cancel")), button("remove", () => act("remove", true), true), button("choose none", none));
+  const part = (name) => bar.querySelector(`[data-do=${name}]`);
+  bar.classList.toggle("on", number > 0);
+  setText(bar.firstElementChild, isAllMatching ? `all ${least}${grouped(number)} that match are chosen` : `${grouped(number)} of ${least}${grouped(matching())} chosen`);
+  setText(part("all"), `choose all ${grouped(matching())} that match`);
+  part("all").hidden = isAllMatching || number >= matching();
+  part("canary").hidden = number < 2;
+};
+const setAll = (some, isOn) => {
+  for (const { dataset: { choose: id } } of some) chosen[isOn ? "add" : "delete"](id);
+  show();
 };
 const choose = (box, isRange) => {
   isAllMatching = false;
@@ -117,32 +119,25 @@ const choose = (box, isRange) => {
     changed = rows.slice(from, to + 1);
   }
   lastBox = box;
-  for (const one of changed) {
-    if (box.checked) chosen.add(one.dataset.choose);
-    else chosen.delete(one.dataset.choose);
-  }
-  show();
+  setAll(changed, box.checked);
 };
 
 if (table?.querySelector("input[data-choose]") || document.querySelector("#count")) {
-  document.getElementById("main").append(bar);
+  const deeds = { all, none, canary, edit, retry: () => act("retry"), cancel: () => act("cancel"), remove: () => act("remove", true) };
+  bar.addEventListener("click", ({ target }) => deeds[target.dataset.do]?.());
   table.addEventListener("click", (event) => {
     const box = event.target.closest("input[data-choose]");
     if (!box) return;
     if (!box.closest("thead")) return choose(box, event.shiftKey);
     isAllMatching = false;
-    for (const one of boxes()) {
-      if (box.checked) chosen.add(one.dataset.choose);
-      else chosen.delete(one.dataset.choose);
-    }
-    show();
+    setAll(boxes(), box.checked);
   });
   const mark = (event) => {
-    const box = document.activeElement?.closest("tr")?.querySelector("input[data-choose]");
+    const box = focused();
     if (!box) return;
     box.checked = !box.checked;
     choose(box, event.shiftKey || event.key === "X");
   };
-  Object.assign(keys, { x: mark, X: mark, "*": all, u: none, r: () => act("retry"), c: () => act("cancel"), Delete: () => act("remove", true) });
+  Object.assign(keys, { x: mark, X: mark, "*": all, Delete: deeds.remove });
   document.addEventListener("swapped", show);
 }

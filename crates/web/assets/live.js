@@ -6,7 +6,7 @@ import { base, setText, showTimes, span } from "./page.js";
 const policy = globalThis.trustedTypes?.createPolicy("fragments", { createHTML: (html) => html }) ?? { createHTML: (html) => html };
 const own = location.pathname + location.search;
 const ownPage = own.startsWith(base) ? own.slice(base.length) : own;
-const tab = crypto.randomUUID?.() ?? String(Math.random());
+const tab = Math.random();
 const age = document.getElementById("age"), said = document.getElementById("age-said");
 /** A tab that no sign of life reaches for so long shows stale numbers. */
 const STALE_MS = 6000;
@@ -22,6 +22,8 @@ export const fragment = (html) => {
   return template.content;
 };
 
+/** Not the property: that of a form is its field with the name `id`. */
+const idOf = (node) => node.getAttribute?.("id");
 /** Makes `old` like `fresh`, and keeps every element that is in both, with its focus and its scroll position. */
 const morph = (old, fresh) => {
   // A part that a script of ours keeps, or a form that its reader fills in.
@@ -33,16 +35,16 @@ const morph = (old, fresh) => {
     // What the reader has opened stays open.
     if (!fresh.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
   }
-  const known = new Map([...old.children].filter((child) => child.id).map((child) => [child.id, child]));
+  const known = new Map([...old.children].filter(idOf).map((child) => [idOf(child), child]));
   let next = old.firstChild;
   for (const child of [...fresh.childNodes]) {
-    const keyed = child.id ? known.get(child.id) : undefined;
+    const id = idOf(child), keyed = id && known.get(id);
     if (keyed) {
-      known.delete(child.id);
+      known.delete(id);
       if (keyed === next) next = next.nextSibling;
       else old.insertBefore(keyed, next);
       morph(keyed, child);
-    } else if (!child.id && next && !next.id && next.nodeName === child.nodeName) {
+    } else if (!id && next && !idOf(next) && next.nodeName === child.nodeName) {
       const same = next;
       next = next.nextSibling;
       if (child.nodeType === Node.ELEMENT_NODE) morph(same, child);

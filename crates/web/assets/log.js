@@ -1,29 +1,41 @@
-// The output of an attempt: a window of at most 200 rows, which moves with the scroll position or follows the end.
+// The output of an attempt: a window of at most 200 rows, which moves with the scroll position or follows the end. The lines
+// around it have their room, so the scroll bar is that of the whole output.
 import { base, keys, setText, toast } from "./page.js";
 import { fragment } from "./live.js";
 
-const MAX_ROWS = 200;
+const MAX_ROWS = 200, ROW_PX = 18, PADDING_PX = 6;
+/** Browsers make nothing taller. */
+const MAX_PX = 3e7;
+/** Rows outside of the view that there should be before the next window is loaded, and before the view in that window. */
+const SPARE_PX = 400, SPARE_ROWS = 80;
 const params = new URLSearchParams(location.search);
-const bar = () => document.querySelector("#log-bar .log-bar");
+const byId = (id) => document.getElementById(id);
 const list = () => document.querySelector("#log .log");
-const numberOf = (row) => Number(row?.id.slice(1) ?? 0);
+const numberOf = (row) => +(row?.id.slice(1) ?? 0);
 const lines = () => [...(list()?.querySelectorAll("li[id]") ?? [])];
-const total = () => Number(list()?.dataset.lines ?? 0);
-let stream, loading = Promise.resolve(), isFollowing = false, isLoading = false, text = params.get("q") ?? "", hits = [], at = -1;
+/** How many lines the shown stream has, and which of them is the first row. */
+const total = () => +(list()?.dataset.rows ?? 0);
+const first = () => +(list()?.dataset.first ?? 1);
+const isAtEnd = () => first() + lines().length > total();
+const isRunning = () => "running" in list().dataset;
+/** The row at the upper edge. */
+const endOf = (row) => row.offsetTop + row.offsetHeight;
+const topRow = () => lines().find((row) => endOf(row) > list().scrollTop);
+const unit = () => Math.min(ROW_PX, MAX_PX / (total() || 1));
+let isInterrupted = false, stream, loading = Promise.resolve(), isFollowing = false, isLoading = false, text = params.get("q") ?? "", hits = [], at = -1;
+/** The line that was gone to, and how often that happened. */
+let current = 0, jumps = 0;
 
 const query = (more) => {
   const { job, attempt } = list().dataset;
-  const all = { job, attempt, stream: params.get("stream") ?? "", ...more };
-  return new URLSearchParams(Object.entries(all).filter(([, value]) => value !== ""));
+  return new URLSearchParams(Object.entries({ job, attempt, stream: params.get("stream"), ...more }).filter(([, value]) => value));
 };
 const grouped = (number) => number.toLocaleString("en");
 const showPlace = () => {
-  const rows = lines();
-  setText(document.getElementById("log-place"), rows.length ? `lines ${grouped(numberOf(rows[0]))}–${grouped(numberOf(rows.at(-1)))} of ${grouped(total())}` : "no lines");
-  const empty = document.getElementById("log-empty");
-  if (empty && rows.length) empty.remove();
-  // Links of the page without scripts: here the window moves by itself.
-  document.querySelectorAll("#log-pager a").forEach((link) => { link.hidden = true; });
+  const rows = lines(), place = list();
+  place.style.setProperty("--above", `${(first() - 1) * unit()}px`);
+  place.style.setProperty("--below", `${(total() - first() - rows.length + 1) * unit()}px`);
+  setText(byId("log-place"), rows.length ? `lines ${grouped(numberOf(rows[0]))}–${grouped(numberOf(rows.at(-1)))} of ${grouped(Number(place.dataset.lines))}` : "no lines");
 };
 
 /** Marks the text that the reader looks for, without another element. */
@@ -32,35 +44,42 @@ const mark = () => {
   const ranges = [];
   for (const code of text ? list().querySelectorAll("li code") : []) {
     const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
-    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-      for (let from = node.data.indexOf(text); from >= 0; from = node.data.indexOf(text, from + text.length)) {
-        const range = new Range();
-        range.setStart(node, from);
-        range.setEnd(node, from + text.length);
-        ranges.push(range);
-      }
+    for (let node; (node = walker.nextNode());) {
+      for (let from = -1; (from = node.data.indexOf(text, from + 1)) >= 0;) ranges.push(new StaticRange({ startContainer: node, startOffset: from, endContainer: node, endOffset: from + text.length }));
     }
   }
   CSS.highlights.set("found", new Highlight(...ranges));
 };
 
-/** Loads another window; the row under the eyes of the reader stays where it is. */
-const load = (more) => (loading = loading.then(() => loadNow(more)));
-const loadNow = async (more) => {
-  if (!list()) return;
+const markCurrent = () => {
+  list().querySelector(".current")?.classList.remove("current");
+  byId(`L${current}`)?.classList.add("current");
+};
+
+/** Loads another window; the row under the eyes of the reader stays where it is. If it was not there, row `seen` comes there. */
+const load = (more, seen) => {
+  const asked = jumps;
+  return (loading = loading.then(() => loadNow(more, seen, asked)));
+};
+const loadNow = async (more, seen, asked) => {
+  // A window for a scroll position that the reader has left by going to a line would undo that.
+  const isLate = () => seen && asked !== jumps;
+  if (!list() || isLate()) return;
   isLoading = true;
   try {
     const response = await fetch(`${base}/live/rows?${query(more)}`);
     if (!response.ok) throw new Error(`The output cannot be read: status ${response.status}.`);
     const fresh = fragment(await response.text()).firstElementChild, old = list();
-    const anchor = [...old.children].find((row) => row.id && row.offsetTop + row.offsetHeight > old.scrollTop);
-    const offset = anchor ? anchor.offsetTop - old.scrollTop : 0;
+    if (isLate()) return;
+    const anchor = topRow(), offset = anchor?.offsetTop - old.scrollTop;
     Object.assign(old.dataset, fresh.dataset);
     if (!("running" in fresh.dataset)) delete old.dataset.running;
     old.replaceChildren(...fresh.children);
-    const same = anchor && document.getElementById(anchor.id);
-    if (same) old.scrollTop = same.offsetTop - offset;
     showPlace();
+    const same = byId(anchor?.id), row = lines()[seen - first()];
+    const by = same ? same.offsetTop - old.scrollTop - offset : row ? row.offsetTop - PADDING_PX - (seen - 1) * unit() : 0;
+    if (Math.abs(by) >= 1) old.scrollTop += by;
+    markCurrent();
     mark();
   } catch (error) {
     toast(error.message, true);
@@ -68,25 +87,25 @@ const loadNow = async (more) => {
     isLoading = false;
   }
 };
-const toEnd = () => { list().scrollTop = list().scrollHeight; };
+const toEnd = () => list().scrollTo(0, 1e9);
 
-const press = (name, isOn) => document.querySelector(`[data-log="${name}"]`)?.setAttribute("aria-pressed", String(isOn));
-const add = ({ html, lines: count, skipped, over }) => {
+const press = (name, isOn) => document.querySelector(`[data-log="${name}"]`)?.setAttribute("aria-pressed", isOn);
+const add = ({ html, lines: count, rows: shown, skipped, over }) => {
   const place = list(), rows = [...fragment(html).children];
-  place.dataset.lines = count;
   if (skipped) place.replaceChildren();
   for (const row of rows) {
-    const known = row.id && document.getElementById(row.id);
+    const known = byId(row.id);
     if (known) known.replaceWith(row);
     else place.append(row);
   }
   while (place.childElementCount > MAX_ROWS) place.firstElementChild.remove();
+  Object.assign(place.dataset, { lines: count, rows: shown, first: shown - lines().length + 1 });
   if (over) {
     delete place.dataset.running;
     stop();
   }
-  if (rows.length) toEnd();
   showPlace();
+  if (rows.length) toEnd();
   if (text) mark();
 };
 const stop = () => {
@@ -97,9 +116,10 @@ const stop = () => {
 const follow = async () => {
   if (!list()) return;
   stop();
-  if (numberOf(lines().at(-1)) < total()) await load({});
+  isInterrupted = false;
+  if (!isAtEnd()) await load({});
   toEnd();
-  if (!("running" in list().dataset)) return;
+  if (!isRunning()) return;
   isFollowing = true;
   press("follow", true);
   // The last line may not have ended; it comes again.
@@ -117,50 +137,51 @@ const follow = async () => {
     isInterrupted = true;
   });
 };
-let isInterrupted = false;
-
 let lastTop = 0;
 const scrolled = async () => {
-  const place = list();
-  const isUp = place.scrollTop < lastTop;
-  lastTop = place.scrollTop;
-  const rows = lines(), first = numberOf(rows[0]), last = numberOf(rows.at(-1));
-  const below = place.scrollHeight - place.scrollTop - place.clientHeight;
+  const place = list(), rows = lines(), top = place.scrollTop, bottom = top + place.clientHeight;
+  const isUp = top < lastTop, below = place.scrollHeight - bottom;
+  lastTop = top;
   if (isFollowing && isUp && below > 60) stop();
-  if (isFollowing || isLoading) return;
-  if (isUp && place.scrollTop < 400 && first > 1) await load({ line: Math.max(1, first - MAX_ROWS / 2) });
-  else if (!isUp && below < 400 && last < total()) await load({ line: Math.max(1, Math.min(first + MAX_ROWS / 2, total() - MAX_ROWS + 1)) });
-  else if (!isUp && below < 4 && last >= total() && "running" in place.dataset) follow();
+  if (isFollowing || isLoading || !rows.length) return;
+  const from = rows[0].offsetTop, to = endOf(rows.at(-1));
+  if ((top < from + SPARE_PX && first() > 1) || (bottom > to - SPARE_PX && !isAtEnd())) {
+    const seen = top >= from && top < to ? first() + rows.indexOf(topRow()) : Math.floor(top / unit()) + 1;
+    const row = Math.max(1, Math.min(seen - SPARE_ROWS, total() - MAX_ROWS + 1));
+    if (row === first()) return;
+    await load({ row }, seen);
+    // The reader may have scrolled meanwhile.
+    if (first() === row) await scrolled();
+  } else if (!isUp && below < 4 && isRunning()) follow();
 };
 
 /** Shows a line in the middle. */
 const goTo = async (number) => {
   stop();
-  if (!document.getElementById(`L${number}`)) await load({ line: Math.max(1, number - MAX_ROWS / 2), q: text });
-  const row = document.getElementById(`L${number}`);
-  list().querySelector(".current")?.classList.remove("current");
-  row?.classList.add("current");
-  row?.scrollIntoView({ block: "center" });
+  jumps += 1;
+  current = number;
+  if (!byId(`L${number}`)) await load({ line: Math.max(1, number - MAX_ROWS / 2), q: text });
+  markCurrent();
+  byId(`L${number}`)?.scrollIntoView({ block: "center" });
 };
 const find = async (wanted) => {
   text = wanted;
-  const place = document.getElementById("found");
   const url = new URL(location.href);
   if (text) url.searchParams.set("q", text);
   else url.searchParams.delete("q");
   history.replaceState(null, "", url);
-  const top = lines().find((row) => row.offsetTop >= list().scrollTop);
+  const top = topRow();
+  jumps += 1;
   if (text) {
     await load({ q: text });
-    hits = (list().dataset.hits || "").split(",").filter(Boolean).map(Number);
+    hits = JSON.parse(`[${list().dataset.hits}]`);
     at = Math.max(0, hits.findIndex((hit) => hit >= numberOf(top)));
   } else hits = [];
   mark();
   await step(0);
-  if (!text) setText(place, "");
 };
 const step = async (by) => {
-  const place = document.getElementById("found");
+  const place = byId("found");
   if (!hits.length) return setText(place, text ? "no match" : "");
   at = (at + by + hits.length) % hits.length;
   setText(place, `${at + 1} of ${grouped(hits.length)}`);
@@ -168,7 +189,7 @@ const step = async (by) => {
 };
 
 const toggle = (name) => {
-  const isOn = document.getElementById("log").classList.toggle(name);
+  const isOn = byId("log").classList.toggle(name);
   localStorage.setItem(`queuectl-log-${name}`, isOn ? "1" : "");
   press(name === "nowrap" ? "wrap" : name, name === "nowrap" ? !isOn : isOn);
 };
@@ -183,45 +204,38 @@ document.addEventListener("click", (event) => ACTS[event.target.closest("[data-l
 document.addEventListener("submit", (event) => {
   if (!event.target.closest("#log-bar .find") || !list()) return;
   event.preventDefault();
-  const input = event.target.querySelector("[type=search]");
+  const input = event.target.q;
   input.blur();
   find(input.value);
 });
 
 const begin = async () => {
-  for (const name of ["times", "nowrap"]) if (localStorage.getItem(`queuectl-log-${name}`)) toggle(name);
+  for (const name of ["times", "nowrap"]) if (byId("log") && localStorage.getItem(`queuectl-log-${name}`)) toggle(name);
   if (!list()) return;
   list().addEventListener("scroll", scrolled, { passive: true });
   showPlace();
   const line = Number(/^#L(\d+)$/.exec(location.hash)?.[1] ?? params.get("line") ?? 0);
   if (line) await goTo(line);
   else if (text) await find(text);
-  else if ("running" in list().dataset) await follow();
+  else if (isRunning()) await follow();
   else toEnd();
 };
 document.addEventListener("swapped", async () => {
-  const latest = bar()?.dataset.latest;
+  const latest = document.querySelector("#log-bar .log-bar")?.dataset.latest;
   // A job that had not run yet, or whose output could not be read, has output now.
-  if (latest && !list()) return document.getElementById("log") || location.reload();
+  if (latest && !list()) return byId("log") || location.reload();
   if (!latest || params.has("attempt")) return;
-  if (latest !== list().dataset.attempt && (isFollowing || !("running" in list().dataset))) {
+  if (latest !== list().dataset.attempt && (isFollowing || !isRunning())) {
     list().dataset.attempt = latest;
-    list().dataset.lines = 0;
     list().replaceChildren();
     await load({});
     follow();
-  } else if (isInterrupted && "running" in list().dataset) {
-    isInterrupted = false;
-    follow();
-  }
+  } else if (isInterrupted && isRunning()) follow();
 });
 document.addEventListener("visibilitychange", () => {
   if (document.hidden && isFollowing) {
     stop();
     isInterrupted = true;
-  } else if (!document.hidden && isInterrupted) {
-    isInterrupted = false;
-    follow();
-  }
+  } else if (!document.hidden && isInterrupted) follow();
 });
 begin();

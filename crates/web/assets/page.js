@@ -1,6 +1,6 @@
 // What every page has: times in the reader's zone, the theme, copying and the keys.
 
-export const base = document.body.dataset.base ?? "";
+export const { base } = document.body.dataset;
 const dialog = document.getElementById("dialog");
 const toastPlace = document.getElementById("toast");
 
@@ -31,12 +31,8 @@ export const ask = (title, ...content) => {
   dialog.returnValue = "";
   dialog.showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener("close", function closed() {
-      // The event of the dialog before this one may come late.
-      if (dialog.open) return;
-      dialog.removeEventListener("close", closed);
-      resolve(dialog.returnValue);
-    });
+    // The event of the dialog before this one may come late.
+    dialog.onclose = () => dialog.open || resolve(dialog.returnValue);
   });
 };
 
@@ -55,29 +51,25 @@ export const quote = (word) => {
 export const jsonOf = (value) => JSON.stringify(value).replace(HIDDEN, (one) => one.split("").map((unit) => `\\u${hex(unit.charCodeAt(0), 4)}`).join(""));
 
 /** The buttons of a dialog. The first one answers the Enter key, so in a question it is the harmless one. */
-export const buttons = (yes) => el("div", { className: "buttons" }, el("button", { value: "yes", className: "primary" }, yes), el("button", { value: "no" }, "Cancel"));
+export const buttons = (...all) => el("div", { className: "buttons" }, ...all);
 
 // Times
-const ZONES = ["local", "UTC"];
 let zone = new URLSearchParams(location.search).get("tz") ?? localStorage.getItem("queuectl-zone") ?? "local";
 const clocks = () => {
   const timeZone = zone === "local" ? undefined : zone;
-  const make = (options) => new Intl.DateTimeFormat("en-GB", { timeZone, hourCycle: "h23", ...options });
-  const time = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
-  const date = { year: "numeric", month: "2-digit", day: "2-digit" };
-  return { clock: make(time), line: make({ ...time, fractionalSecondDigits: 3 }), day: make(date), both: make({ ...date, hour: "2-digit", minute: "2-digit" }), full: make({ ...date, ...time, timeZoneName: "short" }) };
+  const make = (options) => new Intl.DateTimeFormat("en-GB", { timeZone, ...options });
+  const line = { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 }, date = { dateStyle: "short" };
+  return { clock: make({ timeStyle: "medium" }), line: make(line), day: make(date), both: make({ ...date, timeStyle: "short" }), full: make({ ...date, timeStyle: "long" }) };
 };
 /** The clock of the store, which may differ from that of the browser. */
 const ageElement = document.getElementById("age");
 const skew = ageElement?.dataset.now ? Date.parse(ageElement.dataset.now) - Date.now() : 0;
 const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
 export const span = (seconds) => {
-  const at = Math.max(0, UNITS.findIndex(([length]) => seconds >= length));
-  const [length, unit] = seconds < 1 ? UNITS[3] : UNITS[at];
-  const whole = Math.floor(seconds / length);
-  const next = whole < 10 ? UNITS[(seconds < 1 ? 3 : at) + 1] : undefined;
-  const rest = next ? Math.floor((seconds % length) / next[0]) : 0;
-  return `${whole}${unit}${rest > 0 ? `${rest}${next[1]}` : ""}`;
+  const at = seconds < 1 ? 3 : UNITS.findIndex(([length]) => seconds >= length);
+  const [length, unit] = UNITS[at], [part, name] = UNITS[at + 1] ?? [Infinity];
+  const whole = Math.floor(seconds / length), rest = whole < 10 ? Math.floor((seconds % length) / part) : 0;
+  return `${whole}${unit}${rest ? `${rest}${name}` : ""}`;
 };
 export const setText = (element, text) => {
   if (element && element.textContent !== text) element.textContent = text;
@@ -101,28 +93,15 @@ const setZone = (wanted) => {
     zone = wanted;
     clock = clocks();
   } catch {
-    zone = "local";
-    clock = clocks();
     toast(`There is no time zone “${wanted}”.`, true);
+    return setZone("local");
   }
-  if (zoneChoice) {
-    const names = [...new Set([...ZONES, zone])];
-    zoneChoice.replaceChildren(...names.map((name) => el("option", { value: name }, name === "local" ? `local (${new Intl.DateTimeFormat().resolvedOptions().timeZone})` : name)), el("option", { value: "" }, "other zone …"));
-    zoneChoice.value = zone;
-  }
+  if (zoneChoice) Object.assign(zoneChoice, { value: "", placeholder: zone });
   showTimes();
 };
-const askZone = async () => {
-  const input = el("input", { autocomplete: "off" });
-  input.setAttribute("list", "zones");
-  input.setAttribute("aria-label", "Time zone");
-  const list = el("datalist", { id: "zones" }, ...Intl.supportedValuesOf("timeZone").map((name) => el("option", { value: name })));
-  const closed = ask("Show times in the zone", input, list, buttons("Show"));
-  input.focus();
-  return (await closed) === "yes" && input.value ? input.value : zone;
-};
-zoneChoice?.addEventListener("change", async () => {
-  const wanted = zoneChoice.value || (await askZone());
+zoneChoice?.after(el("datalist", { id: "zones" }, ...["local", "UTC", ...Intl.supportedValuesOf("timeZone")].map((value) => el("option", { value }))));
+zoneChoice?.addEventListener("change", () => {
+  const wanted = zoneChoice.value || zone;
   localStorage.setItem("queuectl-zone", wanted);
   setZone(wanted);
 });
@@ -131,22 +110,17 @@ setInterval(() => document.hidden || showTimes(document, 'time[data-show="ago"]'
 
 // Theme: in a cookie, so that the server writes it into the page and nothing flashes.
 document.getElementById("theme")?.addEventListener("click", () => {
-  const root = document.documentElement;
-  const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = isDark ? "light" : "dark";
-  document.cookie = `queuectl-theme=${root.dataset.theme}; Path=${base || "/"}; SameSite=Strict; Max-Age=31536000`;
+  const { dataset } = document.documentElement;
+  const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+  dataset.theme = (dataset.theme ?? (isDark && "dark")) === "dark" ? "light" : "dark";
+  document.cookie = `queuectl-theme=${dataset.theme}; Path=${base || "/"}; SameSite=Strict; Max-Age=31536000`;
 });
 
-// Copying
-document.addEventListener("click", async (event) => {
+// Copying: what the button names, or the text before it.
+document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-copy]");
-  if (!button) return;
-  try {
-    await navigator.clipboard.writeText(button.dataset.copy);
-    toast("Copied.");
-  } catch {
-    toast("The browser does not allow copying here.", true);
-  }
+  const text = button?.dataset.copy || button?.previousElementSibling.textContent;
+  if (text) navigator.clipboard.writeText(text).then(() => toast("Copied."), () => toast("The browser does not allow copying here.", true));
 });
 
 // A form that a choice alone completes.
@@ -158,30 +132,26 @@ document.addEventListener("formdata", ({ target, formData }) => {
 });
 
 // Changes are made by a script that most visits do not need.
-let acting;
-export const loadAct = () => (acting ??= import("./act.js"));
-if (document.querySelector("form[data-form]")) loadAct();
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-act]");
-  if (button && button.type !== "submit") (await loadAct()).perform(button);
+  if (button) (await import("./act.js")).perform(button);
 });
 
 // Keys
 const open = (name) => async () => (await import("./palette.js"))[name]();
 document.getElementById("help")?.addEventListener("click", open("openHelp"));
 document.getElementById("palette")?.addEventListener("click", open("openPalette"));
-const PLACES = { o: "/", j: "/jobs", d: "/dead", q: "/queues", w: "/workers", s: "/schedules", b: "/batches", h: "/hooks", e: "/events", c: "/settings", n: "/enqueue" };
 const rows = () => [...document.querySelectorAll("main .rows tbody tr, main .list li")].filter((row) => row.querySelector("a"));
 const move = (step) => {
   const all = rows();
   const at = all.findIndex((row) => row.contains(document.activeElement));
-  const row = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1)];
+  const row = all.at(at < 0 ? Math.min(step, 0) : Math.min(Math.max(at + step, 0), all.length - 1));
   (row?.querySelector("a.id") ?? row?.querySelector("a"))?.focus();
 };
 let awaitsPlace = false;
 /** What the keys of every page do; the script of a page adds its own. */
 export const keys = {
-  "?": open("openHelp"), g: () => { awaitsPlace = true; }, j: () => move(1), k: () => move(-1),
+  "?": open("openHelp"), g: () => (awaitsPlace = true), j: () => move(1), k: () => move(-1),
   "/": () => {
     const filter = document.querySelector(".more-filters");
     if (filter) filter.open = true;
@@ -198,7 +168,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || dialog.open || event.target.closest("input:not([type=checkbox]), textarea, select")) return;
   if (awaitsPlace) {
     awaitsPlace = false;
-    if (PLACES[event.key]) location.assign(base + PLACES[event.key]);
+    document.querySelector(`[data-place="${CSS.escape(event.key)}"]`)?.click();
     return;
   }
   const link = /^[a-zA-Z]$/.test(event.key) ? document.querySelector(`main [data-key="${event.key}"]`) : undefined;

@@ -12,7 +12,7 @@ use crate::doors::secret;
 use crate::problem::Problem;
 use crate::server::Server;
 use domain::values::timestamp::Timestamp;
-use ops::jobs::bulk::{bulk, change_selected};
+use ops::jobs::bulk::{BulkChange, bulk, change_selected};
 use ops::jobs::change::{Verb, remove_orphaned_logs};
 use store::{JobFilter, JobRef};
 
@@ -49,6 +49,8 @@ pub(crate) struct Action {
     verb: &'static str,
     by: String,
     began_at: Timestamp,
+    /// What `events` say besides the numbers: `: priority, queue`.
+    detail: String,
     total: u64,
     done: AtomicU64,
     skipped: AtomicU64,
@@ -103,25 +105,31 @@ impl Action {
         self.is_to_stop.store(true, Ordering::Release);
     }
 
-    fn run(&self, server: &Server, verb: Verb, targets: ActionTargets) -> Result<ActionState, Problem> {
+    fn run(
+        &self,
+        server: &Server,
+        change: BulkChange,
+        targets: ActionTargets,
+    ) -> Result<ActionState, Problem> {
         let store = server.pool.open()?;
         let stopping = server.stopping();
         let progress = |jobs| {
             self.done.fetch_add(jobs, Ordering::AcqRel);
         };
         let is_stopped = || self.is_to_stop.load(Ordering::Acquire) || stopping.is_over();
+        let removes = change == BulkChange::Verb(Verb::Remove);
         let tally = match targets {
             ActionTargets::Filter { filter, .. } => {
-                bulk(store.as_ref(), verb, &filter, &self.by, progress, is_stopped)?
+                bulk(store.as_ref(), change, &filter, &self.by, progress, is_stopped)?
             }
-            ActionTargets::Jobs(jobs) => change_selected(store.as_ref(), verb, jobs, &self.by, progress)?,
+            ActionTargets::Jobs(jobs) => change_selected(store.as_ref(), change, jobs, &self.by, progress)?,
         };
         self.done.store(tally.done, Ordering::Release);
         self.skipped.store(tally.skipped, Ordering::Release);
-        if verb == Verb::Remove {
+        if removes {
             remove_orphaned_logs(store.as_ref(), &server.options.location.home)?;
         }
-        let detail = format!("{} of {} jobs", tally.done, self.total);
+        let detail = format!("{} of {} jobs{}", tally.done, self.total, self.detail);
         store.note(&format!("bulk_{}", self.verb), &self.by, &detail)?;
         Ok(if tally.was_stopped { ActionState::Stopped } else { ActionState::Finished })
     }
@@ -149,12 +157,20 @@ impl ActionTargets {
 #[derive(Debug)]
 pub(crate) struct NewAction<'a> {
     pub(crate) name: &'static str,
-    pub(crate) verb: Verb,
+    pub(crate) change: BulkChange,
     pub(crate) targets: ActionTargets,
     pub(crate) by: &'a str,
     /// Whose limits count.
     pub(crate) caller: &'a str,
     pub(crate) now: Timestamp,
+}
+
+/// The fields that an edit changes.
+fn detail(change: &BulkChange) -> String {
+    match change {
+        BulkChange::Verb(_) => String::new(),
+        BulkChange::Edit(edit) => format!(": {}", edit.fields().join(", ")),
+    }
 }
 
 impl Actions {
@@ -182,6 +198,7 @@ impl Actions {
             verb: new.name,
             by: new.by.to_owned(),
             began_at: new.now,
+            detail: detail(&new.change),
             total: new.targets.count(),
             done: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
@@ -190,8 +207,8 @@ impl Actions {
         });
         self.remember(&action);
         let (server, running) = (Arc::clone(server), Arc::clone(&action));
-        let (verb, targets) = (new.verb, new.targets);
-        tokio::task::spawn_blocking(move || finish(&running, &server, verb, targets, place));
+        let (change, targets) = (new.change, new.targets);
+        tokio::task::spawn_blocking(move || finish(&running, &server, change, targets, place));
         Ok(action)
     }
 
@@ -207,8 +224,8 @@ impl Actions {
     }
 }
 
-fn finish(action: &Action, server: &Server, verb: Verb, targets: ActionTargets, place: Place) {
-    let end = match action.run(server, verb, targets) {
+fn finish(action: &Action, server: &Server, change: BulkChange, targets: ActionTargets, place: Place) {
+    let end = match action.run(server, change, targets) {
         Ok(state) => End { state, error: None },
         Err(problem) => End { state: ActionState::Failed, error: Some(problem.line()) },
     };

@@ -14,4 +14,5 @@ pub(crate) mod peer;
 pub(crate) mod scope;
 pub(crate) mod secret;
 pub(crate) mod session;
+mod socket_owner;
 pub mod tokens;

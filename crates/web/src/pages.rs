@@ -5,12 +5,12 @@
 mod batches;
 mod dead;
 mod frame;
-mod job;
+pub(crate) mod job;
 mod jobs;
 pub(crate) mod live;
 mod manage;
 pub(crate) mod overview;
-mod queues;
+pub(crate) mod queues;
 mod schedules;
 pub(crate) mod view;
 pub(crate) mod visit;

@@ -7,6 +7,7 @@ pub(crate) mod cli;
 pub(crate) mod diff;
 pub(crate) mod form;
 pub(crate) mod graph;
+pub(crate) mod job_fields;
 pub(crate) mod job_row;
 pub(crate) mod log_lines;
 pub(crate) mod number;

@@ -16,6 +16,8 @@ use store::StoreError;
 const TYPES: &str = "/problems/";
 /// A busy store is most likely free again after this time, in seconds.
 const RETRY_AFTER_BUSY: &str = "1";
+/// The same for one that cannot be reached.
+const RETRY_AFTER_UNAVAILABLE: &str = "5";
 
 /// Why a request was not fulfilled.
 #[derive(Debug)]
@@ -27,8 +29,46 @@ pub(crate) struct Problem {
     exit_code: Option<u8>,
     /// The store's connection may be broken.
     pub(crate) doubts_store: bool,
+    /// Why the store did not answer, if it did not.
+    pub(crate) outage: Option<Outage>,
     /// Elsewhere in memory, because every handler returns a problem or something smaller.
     more: Box<More>,
+}
+
+/// Why a store does not answer, for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outage {
+    /// Another process holds a lock.
+    Locked,
+    /// It cannot be reached.
+    Unavailable,
+}
+
+impl Outage {
+    fn of(kind: Kind) -> Option<Self> {
+        match kind {
+            Kind::Busy => Some(Self::Locked),
+            Kind::Unavailable => Some(Self::Unavailable),
+            Kind::Failed
+            | Kind::HookFailed
+            | Kind::Usage
+            | Kind::Malformed
+            | Kind::NotFound
+            | Kind::Gone
+            | Kind::Conflict
+            | Kind::Full
+            | Kind::Unknown
+            | Kind::Corrupt
+            | Kind::TimedOut => None,
+        }
+    }
+
+    fn retry_after(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Locked => RETRY_AFTER_BUSY,
+            Self::Unavailable => RETRY_AFTER_UNAVAILABLE,
+        })
+    }
 }
 
 /// What few problems have.
@@ -72,6 +112,7 @@ impl Problem {
             detail: detail.into(),
             exit_code: None,
             doubts_store: false,
+            outage: None,
             more: Box::default(),
         }
     }
@@ -180,12 +221,14 @@ impl From<OpError> for Problem {
     fn from(error: OpError) -> Self {
         let (kind, hint) = judge(&error);
         let (status, name, exit_code) = of_kind(kind);
-        let header = (kind == Kind::Busy).then(|| (RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_BUSY)));
+        let outage = Outage::of(kind);
+        let header = outage.map(|outage| (RETRY_AFTER, outage.retry_after()));
         let ids = error.unacknowledged().iter().map(ToString::to_string).collect();
         Self {
             exit_code: Some(exit_code),
             more: Box::new(More { hint, ids, header, errors: Vec::new() }),
             doubts_store: status.is_server_error() && kind != Kind::Busy,
+            outage,
             ..Self::new(status, name, chain(&error))
         }
     }

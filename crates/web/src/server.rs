@@ -20,7 +20,7 @@ use crate::actions::Actions;
 use crate::base_path::BasePath;
 use crate::doors::headers;
 use crate::doors::host::{AllowedHosts, HostName};
-use crate::doors::limits::{Attempts, Gauge, MAX_REQUESTS, PerCaller};
+use crate::doors::limits::{Attempts, Gauge, MAX_CHANGES, MAX_REQUESTS, PerCaller};
 use crate::doors::login::Codes;
 use crate::doors::origin;
 use crate::doors::peer::Peer;
@@ -29,7 +29,8 @@ use crate::doors::tokens::TokenFile;
 use crate::http_metrics::HttpMetrics;
 use crate::listen::address::ListenAddress;
 use crate::listen::tls::TlsFiles;
-use crate::pages::overview::trends::LastTrends;
+use crate::pages::job::lines::LogIndexes;
+use crate::pages::queues::trends::LastTrends;
 use crate::pool::Pool;
 use crate::problem::Problem;
 use crate::request::answer::Answer;
@@ -91,7 +92,9 @@ pub(crate) struct Server {
     pub(crate) hub: Arc<Hub>,
     pub(crate) diagnosis: LastDiagnosis,
     pub(crate) trends: LastTrends,
+    pub(crate) log_indexes: LogIndexes,
     requests: Arc<Semaphore>,
+    changes: Arc<Semaphore>,
     router: Router,
     /// The port in the name of the cookie: browsers send cookies to every port of a host.
     cookie_port: u16,
@@ -114,7 +117,9 @@ impl Server {
             hub: Arc::new(Hub::default()),
             diagnosis: LastDiagnosis::default(),
             trends: LastTrends::default(),
+            log_indexes: LogIndexes::default(),
             requests: Arc::new(Semaphore::new(MAX_REQUESTS)),
+            changes: Arc::new(Semaphore::new(MAX_CHANGES)),
             router: dispatch::router(&options.base_path, options.surface),
             cookie_port,
             stop: watch::Sender::new(false),

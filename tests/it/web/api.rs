@@ -105,9 +105,17 @@ fn pages_and_filters_find_every_job_once() {
     assert_eq!((count["count"].clone(), count["exact"].clone()), (json!(13), json!(true)));
     let columns = server.get("/api/v1/jobs?limit=1&columns=id,state");
     assert_eq!(columns[0].as_object().map(serde_json::Map::len), Some(2));
-    for bad in
-        ["limit=1001", "limit=x", "after=~x", "columns=nope", "order=nope", "queu=x", "state=nope", "like="]
-    {
+    for bad in [
+        "limit=1001",
+        "limit=0",
+        "limit=x",
+        "after=~x",
+        "columns=nope",
+        "order=nope",
+        "queu=x",
+        "state=nope",
+        "like=",
+    ] {
         let answer = server.call("GET", &format!("/api/v1/jobs?{bad}")).send();
         assert_eq!(answer.status, if bad == "like=" { 200 } else { 422 }, "{bad}: {}", answer.body);
     }
@@ -210,6 +218,8 @@ fn settings_schedules_and_hooks_are_checked_before_they_are_stored() {
     }
     server.call("PUT", "/api/v1/config/lease").json(&json!({ "value": "x" })).send().expects(422);
     server.call("PUT", "/api/v1/config/nope").json(&json!({ "value": "1" })).send().expects(422);
+    let no_field = server.call("GET", "/api/v1/suggest?prefix=l").send().expects(422);
+    assert_eq!(no_field.json()["detail"], "`field` is missing");
     let set = server
         .call("PUT", "/api/v1/config/lease")
         .json(&json!({ "value": "60s" }))

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! At the end of every test the site asserts that no page logged an error, broke the content security policy, asked
-//! another origin for anything or threw an exception; `expect_fault` names what a test provokes. Starting chromium takes
-//! about a second, so a test goes through several flows of its page.
+//! another origin for anything or threw an exception; `expect_fault` names what a test provokes. `tests/with-chromium` starts
+//! one browser for all tests, each of which has a profile of its own in it; without it each test starts a browser.
 
 mod act;
 mod emulation;
@@ -24,6 +24,7 @@ mod harness;
 use crate::cli::harness::Home;
 
 use super::client::Server;
+use process::Process;
 use protocol::Protocol;
 pub(super) use tab::Tab;
 
@@ -45,7 +46,11 @@ impl Site {
     }
 
     pub(super) fn logged_out(home: Home, args: &[&str]) -> Self {
-        let site = Self { server: Server::start(home, args), protocol: Protocol::start() };
+        Self::in_browser(Process::of_test_run(), home, args)
+    }
+
+    fn in_browser(process: Process, home: Home, args: &[&str]) -> Self {
+        let site = Self { server: Server::start(home, args), protocol: Protocol::with(process) };
         site.protocol.record.borrow_mut().origins.push(site.origin());
         site
     }

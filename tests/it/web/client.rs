@@ -11,7 +11,7 @@ use super::schemas;
 use crate::cli::harness::Home;
 use crate::cli::harness::background::{Background, STEP_TIMEOUT};
 
-/// A change waits half a minute for a lock of the store.
+/// More than the slowest answer takes on a busy machine.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Server {

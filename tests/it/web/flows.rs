@@ -8,6 +8,7 @@ mod frame;
 mod hooks;
 mod job;
 mod jobs;
+mod keyboard;
 mod log;
 mod overview;
 mod queues;

@@ -1,5 +1,7 @@
 //! The server over a queue in PostgreSQL: every route that reads, once, and a few changes.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::client::Server;
@@ -98,7 +100,7 @@ fn a_request_whose_commit_was_cut_off_is_repeated_with_its_key() {
         for (what, body, count) in [("one", &one, 1), ("many", &many, 2)] {
             let key = format!("{what}-{was_stored}");
             // Its session exists, so that the fault meets the commit of the job.
-            server.post("/api/v1/queues/warm/resume", &Value::Null);
+            server.call("POST", "/api/v1/queues/warm/resume").send().expects(200);
             let before = server.get("/api/v1/count?queue=default")["count"].as_u64().expect("a number");
             proxy.set(fault);
             let failed = send(&key, body).expects(500).json();
@@ -118,4 +120,62 @@ fn a_request_whose_commit_was_cut_off_is_repeated_with_its_key() {
             assert_eq!(after, before + count as u64, "{key}: each job is stored once");
         }
     }
+}
+
+/// A request waits 2 s for a lock, and 6 s for the server; the rest is for a busy machine.
+const LOCK_BOUND: Duration = Duration::from_secs(6);
+const SILENCE_BOUND: Duration = Duration::from_secs(15);
+
+#[track_caller]
+fn assert_unavailable(server: &Server, (method, path): (&str, &str), kind: &str, bound: Duration) {
+    let began = Instant::now();
+    let answer = server.call(method, path).send().expects(503);
+    assert_eq!(answer.json()["type"], format!("/problems/{kind}"), "{}", answer.body);
+    assert!(answer.header("Retry-After").is_some(), "{}", answer.head);
+    assert!(began.elapsed() < bound, "{method} {path}: {:?}", began.elapsed());
+}
+
+#[test]
+fn a_table_that_another_session_has_locked_is_503_soon_and_other_tables_are_read_meanwhile() {
+    let schema = Schema::new();
+    let server = server(&schema);
+    server.get("/api/v1/jobs");
+    let other = schema.session();
+    other.run("begin; lock table jobs in access exclusive mode");
+    for call in [("GET", "/api/v1/jobs"), ("POST", "/api/v1/jobs/later/cancel")] {
+        assert_unavailable(&server, call, "busy", LOCK_BOUND);
+    }
+    server.get("/api/v1/config");
+    other.run("rollback");
+    let began = Instant::now();
+    server.get("/api/v1/jobs");
+    other.run("begin; lock table gate_1 in access exclusive mode");
+    assert_unavailable(&server, ("POST", "/api/v1/jobs/later/cancel"), "busy", LOCK_BOUND);
+    server.get("/api/v1/jobs");
+    other.run("rollback");
+    server.call("POST", "/api/v1/jobs/later/cancel").send().expects(200);
+    assert!(began.elapsed() < LOCK_BOUND, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_server_that_is_silent_is_503_soon_and_served_at_once_when_it_speaks() {
+    let schema = Schema::new();
+    let proxy = proxy_to(&schema.address);
+    let home = Home::new();
+    let first = ["enqueue", "-q", "--id", "first", "--delay", "1h", "--", "true"];
+    home.call(["--store", &schema.address.to_string()].iter().chain(&first)).run().ok();
+    let server = Server::start(home, &["--store", &proxy.address.to_string()]);
+    server.get("/api/v1/jobs");
+    server.call("POST", "/api/v1/queues/warm/resume").send().expects(200);
+    proxy.set(Fault::BlackHole);
+    // In a session that was open, and in one that cannot be opened.
+    for call in [("GET", "/api/v1/jobs"), ("POST", "/api/v1/jobs/first/cancel")].repeat(2) {
+        assert_unavailable(&server, call, "unavailable", SILENCE_BOUND);
+    }
+    server.request("GET", "/healthz").send().expects(200);
+    proxy.set(Fault::None);
+    let began = Instant::now();
+    assert_eq!(server.get("/api/v1/jobs/first")["state"], "pending");
+    server.call("POST", "/api/v1/jobs/first/cancel").send().expects(200);
+    assert!(began.elapsed() < LOCK_BOUND, "{:?}", began.elapsed());
 }

@@ -10,6 +10,8 @@ use crate::problem::Problem;
 
 /// Requests that are handled at once.
 pub(crate) const MAX_REQUESTS: usize = 32;
+/// The changes among them: while they wait for a locked store, there is room for requests that read.
+pub(crate) const MAX_CHANGES: usize = 24;
 /// Wrong tokens and codes from one address within [`ATTEMPT_WINDOW`]; more are refused unseen.
 const MAX_WRONG_ATTEMPTS: usize = 10;
 const ATTEMPT_WINDOW: Duration = Duration::from_secs(60);

@@ -53,6 +53,9 @@ pub(crate) fn is_equal(a: &[u8], b: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::hint::black_box;
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -60,6 +63,24 @@ mod tests {
         assert!(is_equal(b"abc", b"abc") && is_equal(b"", b""));
         assert!(!is_equal(b"abc", b"abd") && !is_equal(b"xbc", b"abc"));
         assert!(!is_equal(b"abc", b"ab") && !is_equal(b"ab", b"abc"));
+    }
+
+    /// A comparison that ended at the first difference would be thousands of times faster for the first of these.
+    #[test]
+    fn the_time_does_not_tell_where_the_first_difference_is() {
+        const LENGTH: usize = 1 << 18;
+        let fastest = |differs_at: usize| {
+            let (known, mut guess) = (vec![7; LENGTH], vec![7; LENGTH]);
+            guess[differs_at] = 8;
+            let compare = |_| {
+                let began = Instant::now();
+                assert!(!is_equal(black_box(&known), black_box(&guess)));
+                began.elapsed()
+            };
+            (0..20).map(compare).min().expect("some rounds")
+        };
+        let (early, late) = (fastest(0), fastest(LENGTH - 1));
+        assert!(early * 4 > late && late * 4 > early, "{early:?} for the first byte, {late:?} for the last");
     }
 
     #[test]

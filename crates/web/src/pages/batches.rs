@@ -10,9 +10,9 @@ use crate::parts::number::{counted, grouped};
 use crate::parts::{bar, cli, state, time};
 use crate::problem::Problem;
 use crate::request::query::encode;
-use crate::routes::batches::eta;
 use domain::job::life::StateName;
 use domain::text::hostile::printable;
+use ops::jobs::batch::eta_ms;
 use store::Batch;
 
 const ROWS: usize = 100;
@@ -39,7 +39,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
 fn content(visit: &Visit<'_>, batches: &[Batch]) -> Result<Markup, Problem> {
     let unfinished = batches.iter().filter(|batch| batch.finished_at.is_none()).take(MAX_ESTIMATED);
     let etas: Vec<(&Batch, Option<u64>)> =
-        unfinished.map(|batch| Ok((batch, eta(visit.store, batch)?))).collect::<Result<_, Problem>>()?;
+        unfinished.map(|batch| Ok((batch, eta_ms(visit.store, batch)?))).collect::<Result<_, Problem>>()?;
     let eta_of =
         |batch: &Batch| etas.iter().find(|(known, _)| known.name == batch.name).and_then(|(_, eta)| *eta);
     Ok(html! {

@@ -30,20 +30,22 @@ struct Entry {
     path: &'static str,
     icon: &'static str,
     name: &'static str,
+    /// The key that leads there, after `g`.
+    key: &'static str,
 }
 
 const RAIL: &[Entry] = &[
-    Entry { place: Place::Overview, path: "/", icon: "◧", name: "Overview" },
-    Entry { place: Place::Jobs, path: "/jobs", icon: "≡", name: "Jobs" },
-    Entry { place: Place::Dead, path: "/dead", icon: "✕", name: "Dead" },
-    Entry { place: Place::Queues, path: "/queues", icon: "☰", name: "Queues" },
-    Entry { place: Place::Workers, path: "/workers", icon: "⚙", name: "Workers" },
-    Entry { place: Place::Schedules, path: "/schedules", icon: "◷", name: "Schedules" },
-    Entry { place: Place::Batches, path: "/batches", icon: "▤", name: "Batches" },
-    Entry { place: Place::Hooks, path: "/hooks", icon: "↪", name: "Hooks" },
-    Entry { place: Place::Events, path: "/events", icon: "▸", name: "Events" },
-    Entry { place: Place::Settings, path: "/settings", icon: "⚒", name: "Settings" },
-    Entry { place: Place::Enqueue, path: "/enqueue", icon: "+", name: "Enqueue" },
+    Entry { place: Place::Overview, path: "/", icon: "◧", name: "Overview", key: "o" },
+    Entry { place: Place::Jobs, path: "/jobs", icon: "≡", name: "Jobs", key: "j" },
+    Entry { place: Place::Dead, path: "/dead", icon: "✕", name: "Dead", key: "d" },
+    Entry { place: Place::Queues, path: "/queues", icon: "☰", name: "Queues", key: "q" },
+    Entry { place: Place::Workers, path: "/workers", icon: "⚙", name: "Workers", key: "w" },
+    Entry { place: Place::Schedules, path: "/schedules", icon: "◷", name: "Schedules", key: "s" },
+    Entry { place: Place::Batches, path: "/batches", icon: "▤", name: "Batches", key: "b" },
+    Entry { place: Place::Hooks, path: "/hooks", icon: "↪", name: "Hooks", key: "h" },
+    Entry { place: Place::Events, path: "/events", icon: "▸", name: "Events", key: "e" },
+    Entry { place: Place::Settings, path: "/settings", icon: "⚒", name: "Settings", key: "c" },
+    Entry { place: Place::Enqueue, path: "/enqueue", icon: "+", name: "Enqueue", key: "n" },
 ];
 
 pub(super) fn answer(call: &Call<'_>, visit: &Visit<'_>, view: &View) -> Answer {
@@ -65,7 +67,7 @@ pub(super) fn answer(call: &Call<'_>, visit: &Visit<'_>, view: &View) -> Answer 
                 span .where title="the store of this queue" { (printable(&place)) }
                 span #age data-now=(visit.now) { "as of " (visit.clock().time(visit.now)) " UTC" }
                 span #age-said .hidden role="status" {}
-                select #zone aria-label="Time zone" title="Show times in another zone" { option { "UTC" } }
+                input #zone list="zones" placeholder="UTC" aria-label="Time zone" title="Show times in another zone" autocomplete="off";
                 button #palette type="button" title="Go to a page or a job (Ctrl-K)" aria-label="⌘K: go to a page or a job" { "⌘K" }
                 button #theme type="button" title="Light or dark" aria-label="Light or dark" { "◐" }
                 button #help type="button" title="Keys (?)" aria-label="Keys" { "?" }
@@ -138,7 +140,7 @@ fn rail(visit: &Visit<'_>, place: Place) -> Section {
         nav aria-label="Pages" {
             a .brand href=(visit.url("/")) { "queuectl" }
             @for entry in RAIL {
-                a href=(visit.url(entry.path)) aria-current=[(entry.place == place).then_some("page")] {
+                a href=(visit.url(entry.path)) data-place=(entry.key) aria-current=[(entry.place == place).then_some("page")] {
                     span .icon aria-hidden="true" { (entry.icon) }
                     span .name { (entry.name) }
                     @if let Some(count) = count(entry.place) { span .count { (grouped(count)) } }

@@ -4,7 +4,7 @@ mod actions;
 mod diff;
 pub(super) mod follow;
 mod graph;
-mod lines;
+pub(crate) mod lines;
 mod log;
 
 use maud::{Markup, html};
@@ -16,6 +16,7 @@ use crate::parts::number::{bytes, counted};
 use crate::parts::timeline::timeline;
 use crate::parts::{cli, state, time};
 use crate::problem::Problem;
+use domain::job::cause::Cause;
 use domain::job::graph::Node;
 use domain::job::{Attempt, JobRecord};
 use domain::log as output;
@@ -40,10 +41,11 @@ const MAX_NEIGHBOURS: usize = 40;
 pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let record = record(visit)?;
     let view = View::new(format!("Job {}", record.job.handle()), Place::Jobs)
-        .with("job", "Job", head(visit, &record))
+        .with("job", "Job", head(visit, &record)?)
         .with("life", "Attempts", attempts(visit, &record))
         .with("why", "Why", why(visit, &record)?);
     let view = log::with_log(view, visit, &record, "")?;
+    let view = if visit.may_administer() { view.with_script("forms.js") } else { view };
     Ok(view.with("around", "Dependencies", around(visit, &record)?).with(
         "details",
         "Details",
@@ -57,9 +59,9 @@ fn record(visit: &Visit<'_>) -> Result<JobRecord, Problem> {
     Ok(visit.store.record(&id)?.ok_or_else(|| OpError::NoSuchJob(id.clone()))?)
 }
 
-fn head(visit: &Visit<'_>, record: &JobRecord) -> Markup {
+fn head(visit: &Visit<'_>, record: &JobRecord) -> Result<Markup, Problem> {
     let job = &record.job;
-    html! {
+    Ok(html! {
         div .bar {
             h1 { (state::of_job(job, visit.now)) " " span .id { (printable(&job.handle())) } }
             button .quiet type="button" data-copy=(job.id) title="Copy the id" aria-label="Copy the id" { "copy" }
@@ -72,8 +74,22 @@ fn head(visit: &Visit<'_>, record: &JobRecord) -> Markup {
         }
         pre .command { (output_text(&job.command)) }
         (facts(visit, record))
+        (actions::edit(visit, record))
         @if let Some(error) = &job.latest.error { p .problem { (printable(error)) } }
-    }
+        (alike(visit, record)?)
+    })
+}
+
+/// Leads from a dead job to those that died of the same cause, where all of them are retried.
+fn alike(visit: &Visit<'_>, record: &JobRecord) -> Result<Markup, Problem> {
+    let cause = Cause::of(&record.job.life, &record.job.latest).map(|cause| cause.id());
+    let known = cause.map(|cause| visit.store.cause(cause)).transpose()?.flatten();
+    let others = known.map_or(0, |known| known.count.saturating_sub(1));
+    Ok(html! {
+        @if let Some(cause) = cause.filter(|_| others > 0) {
+            p { a href=(visit.url(&format!("/dead/{cause}"))) { (counted(others, "other dead job has", "other dead jobs have")) " the same cause" } }
+        }
+    })
 }
 
 /// What describes the job in one line.

@@ -8,7 +8,7 @@ use super::view::{Place, View};
 use super::visit::Visit;
 use crate::parts::job_row::Column;
 use crate::parts::number::{counted, grouped};
-use crate::parts::{cli, job_row, state, time};
+use crate::parts::{cli, job_fields, job_row, state, time};
 use crate::problem::Problem;
 use crate::request::filter::{FILTER, FilterRequest};
 use crate::request::query::{NUMBER, Param, TEXT, encode};
@@ -19,6 +19,8 @@ use domain::text::nearest::suggestion;
 use domain::text::shell::quote_words;
 use domain::values::span::format_span;
 use domain::values::timestamp::Timestamp;
+use ops::jobs::bulk::BulkChange;
+use ops::jobs::change::Verb;
 use ops::jobs::list::{in_order_of, parse_order};
 use store::{EndReason, JobCount, PageStart, Phase, Search, SearchResult};
 
@@ -45,7 +47,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let invalid = |error: ops::jobs::list::OrderError| Problem::invalid(error.to_string());
     let order = query.get("order").map(parse_order).transpose().map_err(invalid)?.unwrap_or_default();
     let after: Option<PageStart> = query.read("after")?;
-    let limit = query.bounded("limit", DEFAULT_ROWS, MAX_ROWS)?.max(1);
+    let limit = query.bounded("limit", DEFAULT_ROWS, MAX_ROWS)?;
     let columns = columns(query.get("cols"))?;
     let count = visit.store.count(&filter, Some(SEARCH_BUDGET))?;
     let filter = in_order_of(&filter, order).map_err(invalid)?;
@@ -54,8 +56,40 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let found = visit.store.search(&search)?;
     let took = began.elapsed();
     let view = View::new("Jobs", Place::Jobs).with("filter", "Filter", filters(visit, &count, &columns)?);
-    let view = if visit.may_operate() { view.with_script("choose.js") } else { view };
-    Ok(view.with("jobs", "Jobs", table(visit, &found, &columns, took)?))
+    let view = view.with("jobs", "Jobs", table(visit, &found, &columns, took)?);
+    if !visit.may_operate() {
+        return Ok(view);
+    }
+    Ok(view.with_still("chosen", "Chosen jobs", chosen(visit)).with_script("choose.js"))
+}
+
+/// What can be done with the chosen jobs. The script shows it when there are any.
+fn chosen(visit: &Visit<'_>) -> Markup {
+    // The states that a verb is for, if the filter names none.
+    let states = |is_for: &dyn Fn(StateName) -> bool| {
+        let names: Vec<&str> =
+            StateName::ALL.into_iter().filter(|state| is_for(*state)).map(StateName::name).collect();
+        names.join(",")
+    };
+    let of = |verb: Verb| {
+        let phases = BulkChange::from(verb).default_phases();
+        states(&|state| phases.contains(&Phase::State(state)))
+    };
+    let editable = states(&|state| !matches!(state, StateName::Processing | StateName::Completed));
+    html! {
+        span role="status" {}
+        button type="button" data-do="all" {}
+        span .apart {}
+        button type="button" data-do="retry" data-key="r" data-states=(of(Verb::Retry)) { "retry" }
+        button type="button" data-do="canary" { "retry one first" }
+        @if visit.may_administer() {
+            button type="button" data-do="edit" data-key="e" data-states=(editable) { "edit" }
+            template #edit-many { div .wide { (job_fields::of_many()) } (cli::block("cli")) }
+        }
+        button type="button" data-do="cancel" data-key="c" data-states=(of(Verb::CANCEL)) { "cancel" }
+        button .danger type="button" data-do="remove" data-states=(of(Verb::Remove)) { "remove" }
+        button type="button" data-do="none" data-key="u" { "choose none" }
+    }
 }
 
 fn columns(typed: Option<&str>) -> Result<Vec<Column>, Problem> {
@@ -90,7 +124,7 @@ fn filters(visit: &Visit<'_>, count: &JobCount, columns: &[Column]) -> Result<Ma
     Ok(html! {
         div .bar {
             h1 { "Jobs" }
-            span #count data-count=(count.count) data-exact=(count.is_exact) data-flags=(quote_words(&flags)) { (at_least) (counted(count.count, "job", "jobs")) }
+            span #count data-count=(count.count) data-exact=(count.is_exact) data-flags=(quote_words(&flags)) data-filter=[FilterRequest::from_query(query)?.to_json()] { (at_least) (counted(count.count, "job", "jobs")) }
             (order_choice(visit))
             (column_choice(visit, columns))
             (cli::copyable(&command(visit, &flags)))

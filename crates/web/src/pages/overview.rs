@@ -1,30 +1,31 @@
 //! The overview: counts, what ended, queues, newest failures, and what comes next.
 
-mod queues;
-pub(crate) mod trends;
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
 
+use super::queues::table::{rate, rows, waiting};
+use super::queues::trends::Trends;
 use super::view::{Place, View};
 use super::visit::Visit;
+use crate::parts::chart::Marks;
 use crate::parts::job_row::cut;
-use crate::parts::number::grouped;
+use crate::parts::number::{counted, grouped};
 use crate::parts::{chart, cli, state, time};
 use crate::problem::Problem;
 use crate::request::query::{Param, TEXT, encode};
 use domain::job::cause::{Cause, CauseId};
 use domain::job::life::StateName;
 use domain::metrics::activity::Activity;
+use domain::metrics::resolution::start_of_minute;
 use domain::text::hostile::printable;
 use domain::values::name::QueueName;
 use domain::values::span::parse_span;
 use ops::metrics::history::history;
 use ops::metrics::recent::{Figures, Recent, recent};
 use ops::upcoming::{Coming, upcoming};
-use store::FailedAttempt;
+use store::{FailedAttempt, QueueMetrics};
 
 pub(super) const PARAMS: &[Param] = &[
     Param::new("range", TEXT, "How much time the chart covers: 15m, 1h, 6h, 24h, 7d, 90d"),
@@ -37,6 +38,8 @@ const MAX_FAILURES: usize = 10;
 /// Those of one cause are shown once.
 const FAILURES_READ: usize = 200;
 const MAX_COMING: usize = 5;
+/// More queues are on their own page.
+const MAX_QUEUES: usize = 12;
 
 pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let queue: Option<QueueName> = visit.query.read("queue")?;
@@ -50,7 +53,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let (coming, _) = upcoming(visit.store, MAX_COMING)?;
     Ok(view
         .with("chart", "What ended", history_chart(visit, range, queue.as_ref(), &recent)?)
-        .with("queues", "Queues", queues::section(visit, &recent, &visit.server.trends.read(visit.store)?))
+        .with("queues", "Queues", queues(visit, &recent, &visit.server.trends.read(visit.store)?))
         .with("failures", "Newest failures", newest(visit, &failures))
         .with("next", "What comes next", next(visit, &coming)))
 }
@@ -99,12 +102,13 @@ fn history_chart(
         return Err(Problem::invalid(format!("the ranges are {}", RANGES.join(", "))));
     }
     let timeline = history(visit.store, span, queue)?;
+    let starts = visit.store.worker_starts(start_of_minute(timeline.first_minute()))?;
     let mut all = Activity::default();
     timeline.points().for_each(|(_, point)| all.add(&point.activity));
     let figures = Figures { activity: all, ..Figures::default() };
     Ok(html! {
         (chart_bar(visit, range, queue, recent))
-        (chart::ended(&timeline, visit.now))
+        (chart::ended(&timeline, visit.now, Marks { starts: &starts, shows_gaps: queue.is_none() }))
         div .figures {
             span { "waited p50 " b { (time::span_or_dash(figures.waited(0.5))) } " p95 " b { (time::span_or_dash(figures.waited(0.95))) } " " (chart::waits(&timeline, visit.now)) }
             span { "ran p50 " b { (time::span_or_dash(figures.ran(0.5))) } " p95 " b { (time::span_or_dash(figures.ran(0.95))) } " " (chart::runs(&timeline, visit.now)) }
@@ -144,6 +148,24 @@ fn chart_bar(visit: &Visit<'_>, range: &str, queue: Option<&QueueName>, recent: 
     }
 }
 
+fn queues(visit: &Visit<'_>, recent: &Recent, trends: &Trends) -> Markup {
+    let mut busiest: Vec<&QueueMetrics> = recent.queues.iter().collect();
+    // Those that are paused or have work come first.
+    busiest.sort_by_key(|metrics| {
+        let waiting = waiting(&metrics.queue);
+        std::cmp::Reverse((metrics.queue.paused.is_some(), waiting, metrics.activity.started))
+    });
+    let all = busiest.len();
+    busiest.truncate(MAX_QUEUES);
+    html! {
+        div .bar {
+            h2 { "Queues" }
+            @if all > MAX_QUEUES { a href=(visit.url("/queues")) { "all " (counted(all as u64, "queue", "queues")) } }
+        }
+        (rows(visit, recent, &busiest, trends))
+    }
+}
+
 fn newest(visit: &Visit<'_>, failures: &[(FailedAttempt, usize)]) -> Markup {
     html! {
         h2 { "Newest failures" }
@@ -166,19 +188,6 @@ fn newest(visit: &Visit<'_>, failures: &[(FailedAttempt, usize)]) -> Markup {
                 }
             }
         }
-    }
-}
-
-/// A rate in the unit that suits it.
-fn rate(per_minute: f64) -> String {
-    if per_minute > 0.0 && per_minute < 0.1 {
-        "<0.1/min".to_owned()
-    } else if per_minute >= 600.0 {
-        format!("{:.0}/s", per_minute / 60.0)
-    } else if per_minute >= 10.0 || per_minute == 0.0 {
-        format!("{per_minute:.0}/min")
-    } else {
-        format!("{per_minute:.1}/min")
     }
 }
 

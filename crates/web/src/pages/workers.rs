@@ -52,7 +52,7 @@ fn silent(visit: &Visit<'_>, workers: &[Worker], lanes: &Lanes) -> Markup {
     }
 }
 
-/// There is no order to a single worker: a stop concerns all workers of this home on this machine.
+/// All workers of this home on this machine.
 fn drain<'a>(visit: &Visit<'_>) -> Act<'a> {
     Act {
         label: "drain",

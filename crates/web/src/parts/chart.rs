@@ -1,11 +1,13 @@
 //! The charts of what ended and of how long it took, drawn on the server, with a table of the same numbers.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::ops::Range;
 use std::time::Duration;
 
 use maud::{Markup, html};
 
-use super::number::grouped;
+use super::number::{counted, grouped};
 use super::{sparkline, time};
 use domain::job::outcome::OutcomeName;
 use domain::metrics::histogram::{RUN_BOUNDS, WAIT_BOUNDS};
@@ -96,43 +98,112 @@ fn durations(
     sparkline::lines(&[("p95", values(0.95)), ("p50", values(0.5))], label)
 }
 
-pub(crate) fn ended(timeline: &Timeline, now: Timestamp) -> Markup {
+/// What is known of the times in which no worker ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marks<'a> {
+    /// When workers started.
+    pub(crate) starts: &'a [Timestamp],
+    /// Whether a step without a point means that nothing was recorded. It does not if the timeline is that of one queue:
+    /// an idle queue has no points.
+    pub(crate) shows_gaps: bool,
+}
+
+pub(crate) fn ended(timeline: &Timeline, now: Timestamp, marks: Marks<'_>) -> Markup {
     let bars: Vec<Bar> = timeline.points().map(|(at, point)| Bar::new(timeline, at, point)).collect();
     let bars: Vec<Bar> = bars.into_iter().filter(|bar| bar.total() > 0).collect();
     let steps = timeline.step_of(now) as u64 + 1;
     let most = bars.iter().map(|bar| bar.total()).max().unwrap_or(0);
     let step = format_span(timeline.step());
     let first = start_of_minute(timeline.first_minute());
+    let gaps = if marks.shows_gaps { gaps(timeline, steps) } else { Vec::new() };
+    let starts: BTreeSet<u64> = marks.starts.iter().map(|at| timeline.step_of(*at) as u64).collect();
     html! {
         figure .chart {
             figcaption {
                 "attempts ended per " (step)
                 span .key { span .k-done {} " succeeded " span .k-failed {} " failed " span .k-dead {} " died" }
+                @if !gaps.is_empty() { span .key { span .k-gap {} " no worker ran" } }
+                @if !starts.is_empty() { span .key { span .k-start {} " " (counted(marks.starts.len() as u64, "worker started", "workers started")) } }
                 @if most > 0 { span .most { "most: " (grouped(most)) } }
             }
             @if bars.is_empty() {
                 p .empty { "No attempt has ended in this time." }
             } @else {
                 svg viewBox={ "0 0 " (steps * STEP) " " (HEIGHT) } preserveAspectRatio="none" aria-hidden="true" {
+                    path .gap d=(spans(&gaps)) {}
                     path .done d=(path(&bars, steps, most, |_| 0, |bar| bar.done)) {}
                     path .failed d=(path(&bars, steps, most, |bar| bar.done, |bar| bar.failed)) {}
                     path .dead d=(path(&bars, steps, most, |bar| bar.done + bar.failed, |bar| bar.died)) {}
+                    path .start d=(lines(&starts)) {}
                 }
                 p .axis {
                     (time::clock(now, first))
                     span { "now" }
                 }
-                (table(&bars, now))
+                (table(&bars, now, timeline, &gaps, marks.starts))
             }
         }
     }
 }
 
+/// The ranges of steps of which nothing is known: no worker ran.
+fn gaps(timeline: &Timeline, steps: u64) -> Vec<Range<u64>> {
+    let known = timeline.points().map(|(at, _)| timeline.step_of(at) as u64);
+    let mut gaps = Vec::new();
+    let mut next = 0;
+    // The current step is not over.
+    for step in known.chain([steps.saturating_sub(1)]) {
+        if step > next {
+            gaps.push(next..step);
+        }
+        next = next.max(step + 1);
+    }
+    gaps
+}
+
+/// Ranges of steps over the whole height.
+fn spans(ranges: &[Range<u64>]) -> String {
+    let mut path = String::new();
+    for range in ranges {
+        let (from, width) = (range.start * STEP, (range.end - range.start) * STEP);
+        let _ = write!(path, "M{from} 0h{width}v{HEIGHT}h-{width}z");
+    }
+    path
+}
+
+/// A line at the beginning of each of these steps.
+fn lines(steps: &BTreeSet<u64>) -> String {
+    let mut path = String::new();
+    for step in steps {
+        let _ = write!(path, "M{} 0v{HEIGHT}", step * STEP);
+    }
+    path
+}
+
+/// At most so many starts and gaps are named; the newest are.
+const MAX_NAMED: usize = 20;
+
 /// The same numbers, for readers who cannot see the drawing.
-fn table(bars: &[Bar], now: Timestamp) -> Markup {
+fn table(
+    bars: &[Bar],
+    now: Timestamp,
+    timeline: &Timeline,
+    gaps: &[Range<u64>],
+    starts: &[Timestamp],
+) -> Markup {
+    let begin = |step: u64| {
+        let millis = u64::try_from(timeline.step().as_millis()).unwrap_or(u64::MAX).saturating_mul(step);
+        start_of_minute(timeline.first_minute()).saturating_add(Duration::from_millis(millis))
+    };
     html! {
         details .numbers {
             summary { "the numbers" }
+            @if !gaps.is_empty() {
+                p { "No worker ran: " @for gap in gaps.iter().rev().take(MAX_NAMED) { span .gap { (time::clock(now, begin(gap.start))) " – " (time::clock(now, begin(gap.end))) } " " } }
+            }
+            @if !starts.is_empty() {
+                p { "Workers started: " @for at in starts.iter().rev().take(MAX_NAMED) { span .gap { (time::clock(now, *at)) } " " } }
+            }
             table {
                 thead { tr { th scope="col" { "time" } th scope="col" { "succeeded" } th scope="col" { "failed" } th scope="col" { "died" } th scope="col" { "p95 wait" } th scope="col" { "p95 run" } } }
                 tbody {
@@ -161,7 +232,7 @@ fn path(bars: &[Bar], steps: u64, most: u64, below: fn(Bar) -> u64, part: fn(Bar
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::metrics::activity::EndedAttempt;
+    use domain::metrics::activity::{Activity, EndedAttempt};
 
     #[test]
     fn each_outcome_is_drawn_and_in_the_table() {
@@ -175,10 +246,43 @@ mod tests {
             point.activity.record_end(&EndedAttempt { outcome, duration, cpu: None, died });
         }
         timeline.add_activity(now.as_millis() / 60_000, &point.activity);
-        let drawn = ended(&timeline, now).into_string();
+        let drawn = ended(&timeline, now, Marks::default()).into_string();
         assert!(drawn.contains("<td>1</td><td>1</td><td>1</td><td>–</td>"), "{drawn}");
         assert_eq!(drawn.matches("d=\"M").count(), 3, "{drawn}");
-        let empty = ended(&Timeline::new(Duration::from_secs(60), now), now).into_string();
+        let empty = ended(&Timeline::new(Duration::from_secs(60), now), now, Marks::default()).into_string();
         assert!(empty.contains("No attempt has ended"), "{empty}");
+    }
+
+    #[test]
+    fn times_without_a_worker_are_gaps_and_starts_are_lines() {
+        let now: Timestamp = "2026-11-16T15:44:34Z".parse().expect("a time");
+        let mut timeline = Timeline::new(Duration::from_secs(10 * 60), now);
+        let minute = now.as_millis() / 60_000;
+        let mut activity = Activity::default();
+        let duration = Duration::from_secs(1);
+        activity.record_end(&EndedAttempt {
+            outcome: OutcomeName::Success,
+            duration,
+            cpu: None,
+            died: false,
+        });
+        // In the first three minutes, and again from the seventh on.
+        for at in [9, 8, 7, 3, 2, 1] {
+            timeline.add_activity(minute - at, &activity);
+        }
+        assert_eq!(
+            gaps(&timeline, 10).as_slice(),
+            std::slice::from_ref(&(3..6)),
+            "the current minute is not over"
+        );
+        let starts =
+            [Timestamp::from_millis((minute - 3) * 60_000), Timestamp::from_millis(minute * 60_000 - 1)];
+        let marks = Marks { starts: &starts, shows_gaps: true };
+        let drawn = ended(&timeline, now, marks).into_string();
+        assert!(drawn.contains("class=\"gap\" d=\"M30 0h30v1000h-30z\""), "{drawn}");
+        assert!(drawn.contains("class=\"start\" d=\"M60 0v1000M80 0v1000\""), "{drawn}");
+        assert!(drawn.contains("no worker ran") && drawn.contains("2 workers started"), "{drawn}");
+        let of_queue = ended(&timeline, now, Marks { shows_gaps: false, ..marks }).into_string();
+        assert!(!of_queue.contains("no worker ran"), "an idle queue has no points either: {of_queue}");
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn block(shows: &str) -> Markup {
     html! {
         div .cli-block {
             pre .cli data-shows=(shows) {}
-            button type="button" data-copies=(shows) aria-label="Copy this command" { "copy" }
+            button type="button" data-copy aria-label="Copy this command" { "copy" }
         }
     }
 }

@@ -26,8 +26,10 @@ pub(crate) struct Field<'a> {
     pub(crate) name: &'a str,
     /// The flag of the command line; empty for an argument without one.
     pub(crate) flag: &'a str,
-    /// How the text becomes JSON: `number`, `list`, `time` or `pairs`; empty for text, and `query` for a parameter of the call.
+    /// How the text becomes JSON, as `forms.js` says; empty for text, and `query` for a parameter of the call.
     pub(crate) kind: &'a str,
+    /// The flag that says the same as a field that was emptied; empty for its own flag with `none`.
+    pub(crate) none: &'a str,
     pub(crate) placeholder: &'a str,
     pub(crate) value: &'a str,
     pub(crate) is_required: bool,
@@ -39,7 +41,7 @@ impl Field<'_> {
         html! {
             label {
                 span { (self.label) }
-                input name=(self.name) data-flag=(self.flag) data-kind=[given(self.kind)] type=(kind) value=(self.value)
+                input name=(self.name) data-flag=(self.flag) data-kind=[given(self.kind)] data-none=[given(self.none)] type=(kind) value=(self.value)
                     placeholder=[given(self.placeholder)] required[self.is_required] autocomplete="off";
             }
         }
@@ -52,6 +54,18 @@ impl Field<'_> {
                 span { (self.label) }
                 textarea name=(self.name) data-flag=(self.flag) data-kind=[given(self.kind)] rows=(rows)
                     placeholder=[given(self.placeholder)] required[self.is_required] spellcheck="false" { (self.value) }
+            }
+        }
+    }
+
+    /// A choice of words that are sent as they are.
+    pub(crate) fn pick(&self, choices: &[&str]) -> Markup {
+        html! {
+            label {
+                span { (self.label) }
+                select name=(self.name) data-flag=(self.flag) {
+                    @for choice in choices { option value=(choice) selected[*choice == self.value] { (choice) } }
+                }
             }
         }
     }
@@ -71,6 +85,48 @@ impl Field<'_> {
     }
 }
 
+/// The places for the command line and the call that do the same as a form.
+pub(crate) fn same() -> Markup {
+    html! {
+        p .caption { "The same on the command line" }
+        (cli::block("cli"))
+        (same_call())
+    }
+}
+
+/// As [`same`], for what the command line does not have.
+pub(crate) fn same_call() -> Markup {
+    html! {
+        p .caption { "The same over HTTP" }
+        (cli::block("curl"))
+    }
+}
+
+/// The place for what the server has against a form.
+pub(crate) fn problem() -> Markup {
+    html! { p .problem role="alert" data-shows="problem" hidden {} }
+}
+
+/// The form that pauses something, with a reason.
+pub(crate) fn pause(path: &str, command: &str, effect: &Markup) -> Markup {
+    let reason = Field {
+        label: "why (the others see it)",
+        name: "reason",
+        flag: "--reason",
+        placeholder: "smtp is down",
+        ..Field::default()
+    };
+    html! {
+        form .line data-make=(path) data-command=(command) {
+            (reason.markup())
+            button type="submit" { "pause" }
+            p .effect { (effect) }
+            (problem())
+            (same())
+        }
+    }
+}
+
 fn given(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
@@ -81,12 +137,9 @@ impl Form<'_> {
             form .make data-make=(self.path) data-command=(self.command) data-then=(self.then) data-preview=[self.preview.as_deref()] {
                 div .wide { (fields) }
                 @if self.preview.is_some() { div .preview role="status" data-shows="preview" {} }
-                p .problem role="alert" data-shows="problem" hidden {}
+                (problem())
                 p .actions { button .primary type="submit" { (self.submit) } }
-                p .caption { "The same on the command line" }
-                (cli::block("cli"))
-                p .caption { "The same over HTTP" }
-                (cli::block("curl"))
+                (same())
             }
         }
     }

@@ -19,6 +19,8 @@ pub(crate) enum LogRow {
 pub(crate) struct LogLine {
     /// Counted from 1, in the order in which lines began.
     pub(crate) number: u64,
+    /// The same among the lines of its stream.
+    pub(crate) row: u64,
     pub(crate) at: Timestamp,
     pub(crate) stream: Stream,
     pub(crate) bytes: Vec<u8>,

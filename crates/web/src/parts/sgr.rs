@@ -8,13 +8,30 @@ use domain::text::hostile::printable;
 /// More of a line than this is not shown.
 const MAX_CHARS: usize = 4_000;
 
+/// A colour that a theme has, so that it can be read. Those of larger palettes become the nearest hue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Colour {
+    /// One of the sixteen.
+    Named(u8),
+    /// A twelfth of the circle of hues, strong or pale.
+    Hue { hue: u8, is_pale: bool },
+}
+
+impl Colour {
+    fn classes(self, named: char, strong: &str, pale: &str, hues: char) -> String {
+        match self {
+            Self::Named(number) => format!("{named}{number}"),
+            Self::Hue { hue, is_pale } => format!("{} {hues}{hue}", if is_pale { pale } else { strong }),
+        }
+    }
+}
+
 /// The look of text, which lasts until the next escape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a terminal combines them freely")]
 pub(crate) struct Look {
-    /// One of the sixteen colours; those of larger palettes become the nearest.
-    front: Option<u8>,
-    back: Option<u8>,
+    front: Option<Colour>,
+    back: Option<Colour>,
     bold: bool,
     dim: bool,
     italic: bool,
@@ -121,14 +138,14 @@ impl Look {
                 23 => self.italic = false,
                 24 => self.underline = false,
                 27 => self.reverse = false,
-                30..=37 => self.front = Some(low(code - 30)),
+                30..=37 => self.front = Some(named(code - 30)),
                 38 => self.front = palette(&mut codes).or(self.front),
                 39 => self.front = None,
-                40..=47 => self.back = Some(low(code - 40)),
+                40..=47 => self.back = Some(named(code - 40)),
                 48 => self.back = palette(&mut codes).or(self.back),
                 49 => self.back = None,
-                90..=97 => self.front = Some(low(code - 90 + 8)),
-                100..=107 => self.back = Some(low(code - 100 + 8)),
+                90..=97 => self.front = Some(named(code - 90 + 8)),
+                100..=107 => self.back = Some(named(code - 100 + 8)),
                 _ => {}
             }
         }
@@ -136,8 +153,8 @@ impl Look {
 
     fn classes(self) -> Option<String> {
         let mut classes: Vec<String> = Vec::new();
-        classes.extend(self.front.map(|colour| format!("f{colour}")));
-        classes.extend(self.back.map(|colour| format!("b{colour}")));
+        classes.extend(self.front.map(|colour| colour.classes('f', "fh", "fp", 'h')));
+        classes.extend(self.back.map(|colour| colour.classes('b', "bh", "bh", 'k')));
         let flags = [
             (self.bold, "bold"),
             (self.dim, "dim"),
@@ -150,15 +167,15 @@ impl Look {
     }
 }
 
-fn low(code: u16) -> u8 {
-    u8::try_from(code).unwrap_or(0)
+fn named(code: u16) -> Colour {
+    Colour::Named(u8::try_from(code).unwrap_or(0))
 }
 
-/// A colour of the 256, or of all, as one of sixteen.
-fn palette(codes: &mut impl Iterator<Item = u16>) -> Option<u8> {
+/// A colour of the 256, or of all.
+fn palette(codes: &mut impl Iterator<Item = u16>) -> Option<Colour> {
     match codes.next()? {
         5 => Some(match codes.next()? {
-            code @ 0..=15 => low(code),
+            code @ 0..=15 => named(code),
             code @ 16..=231 => {
                 let level = |part: u16| if part == 0 { 0 } else { part * 40 + 55 };
                 let cube = code - 16;
@@ -174,19 +191,30 @@ fn palette(codes: &mut impl Iterator<Item = u16>) -> Option<u8> {
     }
 }
 
-/// The bits of a colour by its strongest parts, and whether it is bright.
-fn nearest(red: u16, green: u16, blue: u16) -> u8 {
-    let most = red.max(green).max(blue);
-    if most < 48 {
-        return 0;
+/// The hue of a colour in twelfths of the circle: 0 is red, 4 green, 8 blue. What has hardly any is one of the greys.
+fn nearest(red: u16, green: u16, blue: u16) -> Colour {
+    let [red, green, blue] = [red, green, blue].map(|part| i32::from(part.min(255)));
+    let (most, least) = (red.max(green).max(blue), red.min(green).min(blue));
+    let spread = most - least;
+    if most < 48 || spread * 6 < most {
+        return named(match most {
+            ..=47 => 0,
+            48..=127 => 8,
+            128..=191 => 7,
+            _ => 15,
+        });
     }
-    let is_on = |part: u16| u8::from(part * 3 > most * 2);
-    let colour = is_on(red) | is_on(green) << 1 | is_on(blue) << 2;
-    match (colour, most) {
-        (7, ..=127) => 8,
-        (colour, ..=191) => colour,
-        (colour, _) => colour + 8,
-    }
+    // In sixtieths of a twelfth, from the strongest part to its neighbours.
+    let towards = |from: i32, to: i32| (from - to) * 120 / spread;
+    let hue = if most == red {
+        towards(green, blue)
+    } else if most == green {
+        240 + towards(blue, red)
+    } else {
+        480 + towards(red, green)
+    };
+    let hue = u8::try_from((hue + 30).rem_euclid(720) / 60).unwrap_or(0);
+    Colour::Hue { hue, is_pale: spread * 2 < most }
 }
 
 #[cfg(test)]
@@ -203,14 +231,45 @@ mod tests {
             ("plain <b>&", "plain &lt;b&gt;&amp;"),
             ("\u{1b}[31mred\u{1b}[0m x", "<span class=\"f1\">red</span> x"),
             ("\u{1b}[1;92mok\u{1b}[m", "<span class=\"f10 bold\">ok</span>"),
-            ("\u{1b}[38;5;196mx", "<span class=\"f9\">x</span>"),
-            ("\u{1b}[38;2;0;0;255mx", "<span class=\"f12\">x</span>"),
+            ("\u{1b}[38;5;196mx", "<span class=\"fh h0\">x</span>"),
+            ("\u{1b}[38;5;11mx", "<span class=\"f11\">x</span>"),
+            ("\u{1b}[38;5;244mx", "<span class=\"f7\">x</span>"),
+            ("\u{1b}[38;2;0;0;255mx", "<span class=\"fh h8\">x</span>"),
+            ("\u{1b}[38:2:255:140:0mx", "<span class=\"fh h1\">x</span>"),
+            ("\u{1b}[38;2;180;200;180;48;2;250;0;100mx", "<span class=\"f15 bh k11\">x</span>"),
+            ("\u{1b}[38;2;150;220;150mx", "<span class=\"fp h4\">x</span>"),
+            ("\u{1b}[38;2;999;0;70000mx", "<span class=\"fh h0\">x</span>"),
             ("\u{1b}[2K\u{1b}[1Gdone", "done"),
             ("10%\r50%\r100%\r", "100%"),
             ("a\tb", "a\tb"),
         ] {
             assert_eq!(shown(printed.as_bytes()), html, "{printed:?}");
         }
+    }
+
+    #[test]
+    fn every_colour_of_a_large_palette_has_a_class_of_the_style() {
+        let style = include_str!("../../assets/queuectl.css");
+        let mut hues = std::collections::BTreeSet::new();
+        for code in 16..=255 {
+            for kind in [38, 48] {
+                let shown = shown(format!("\u{1b}[{kind};5;{code}mx").as_bytes());
+                let classes = shown.split('"').nth(1).expect("a class").to_owned();
+                for class in classes.split(' ').filter(|class| !class.starts_with('b') || *class == "bh") {
+                    assert!(
+                        style.contains(&format!(".{class} "))
+                            || style.contains(&format!(".{class},"))
+                            || style.contains(&format!(".{class}{{")),
+                        "{class} of {code}"
+                    );
+                    hues.insert(class.to_owned());
+                }
+            }
+        }
+        assert!(
+            (0..12).all(|hue| hues.contains(&format!("h{hue}")) && hues.contains(&format!("k{hue}"))),
+            "{hues:?}"
+        );
     }
 
     #[test]

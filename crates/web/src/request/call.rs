@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::http::HeaderMap;
@@ -25,6 +26,8 @@ use store::Store;
 /// The parts of a request, on their way to the thread that handles it.
 #[derive(Debug)]
 pub(crate) struct Parts {
+    /// When the request had arrived.
+    pub(crate) arrived: Instant,
     pub(crate) route: &'static Route,
     pub(crate) params: Vec<(String, String)>,
     pub(crate) query: Query,
@@ -53,14 +56,14 @@ impl<'a> Call<'a> {
             return Ok(store.as_ref());
         }
         let access = if self.parts.route.method.changes() { Access::Write } else { Access::Read };
-        let store = self.server.pool.take(access)?;
+        let store = self.server.pool.take(access, self.parts.arrived)?;
         Ok(self.store.get_or_init(|| store).as_ref())
     }
 
-    /// Closes the store instead of keeping it for the next request.
-    pub(crate) fn discard_store(mut self) {
+    /// Returns the store of a request that has failed.
+    pub(crate) fn return_store(mut self, problem: &Problem) {
         if let Some(store) = self.store.take() {
-            store.discard();
+            store.leave_after(problem);
         }
     }
 

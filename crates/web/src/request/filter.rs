@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::call::Call;
 use super::query::{INTEGER, Param, Query, TEXT, TIME};
@@ -37,7 +38,7 @@ pub(crate) const FILTER: &[Param] = &[
 ];
 
 /// A filter as a client writes it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FilterRequest {
     pub(crate) state: Option<String>,
@@ -75,6 +76,15 @@ impl FilterRequest {
             like: get("like"),
             older_than: get("older_than"),
         })
+    }
+
+    /// As the body of a request has it; `None` if it selects every job.
+    pub(crate) fn to_json(&self) -> Option<String> {
+        let Ok(Value::Object(mut fields)) = serde_json::to_value(self) else {
+            return None;
+        };
+        fields.retain(|_, value| !value.is_null());
+        (!fields.is_empty()).then(|| Value::Object(fields).to_string())
     }
 
     /// Whether it selects every job.

@@ -80,8 +80,8 @@ impl Query {
     /// A number of at most `max`.
     pub(crate) fn bounded(&self, name: &str, default: usize, max: usize) -> Result<usize, Problem> {
         let value = self.read(name)?.unwrap_or(default);
-        if value > max {
-            return Err(Problem::invalid(format!("`{name}` must be at most {max}")));
+        if !(1..=max).contains(&value) {
+            return Err(Problem::invalid(format!("`{name}` must be from 1 to {max}")));
         }
         Ok(value)
     }
@@ -167,7 +167,9 @@ mod tests {
         ] {
             assert_eq!(Query::parse(query, KNOWN).expect_err(query).status, status, "{query}");
         }
-        let query = Query::parse("limit=11", KNOWN).expect("valid");
-        assert!(query.bounded("limit", 1, 10).is_err() && query.read::<u8>("queue").is_ok());
+        for outside in ["limit=11", "limit=0"] {
+            let query = Query::parse(outside, KNOWN).expect("valid");
+            assert!(query.bounded("limit", 1, 10).is_err() && query.read::<u8>("queue").is_ok(), "{outside}");
+        }
     }
 }

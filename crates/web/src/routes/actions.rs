@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
+use super::jobs::edit::{Fields, parse as parse_edit};
 use super::table::{Method, Route};
 use crate::actions::{Action, ActionTargets, NewAction};
 use crate::doors::scope::Scope;
@@ -16,7 +17,8 @@ use crate::request::call::Call;
 use crate::request::filter::FilterRequest;
 use domain::job::life::StateName;
 use domain::values::name::JobId;
-use ops::jobs::change::{Verb, by_state, changeable, default_phases};
+use ops::jobs::bulk::{BulkChange, edit_many};
+use ops::jobs::change::{Verb, by_state};
 use store::{JobFilter, JobRef, Phase, Store};
 
 pub(crate) const ROUTES: &[Route] = &[
@@ -53,6 +55,8 @@ struct ActionRequest {
     dry_run: bool,
     /// How many jobs the caller has seen.
     expect: Option<u64>,
+    /// The changes of `edit`.
+    edit: Option<Fields>,
 }
 
 #[derive(Serialize)]
@@ -65,30 +69,48 @@ struct PreviewJson {
 /// A verb of the API: its name, what it does, whether it destroys, and the only state that it is for.
 struct ActionVerb {
     name: &'static str,
-    verb: Verb,
+    change: BulkChange,
     is_final: bool,
     only: Option<StateName>,
 }
 
-const VERBS: [ActionVerb; 4] = [
-    ActionVerb { name: "cancel", verb: Verb::CANCEL, is_final: false, only: None },
-    ActionVerb { name: "retry", verb: Verb::Retry, is_final: false, only: None },
-    ActionVerb { name: "remove", verb: Verb::Remove, is_final: true, only: None },
-    ActionVerb { name: "purge", verb: Verb::Remove, is_final: true, only: Some(StateName::Dead) },
-];
+impl ActionVerb {
+    fn of(name: &'static str, verb: Verb) -> Self {
+        Self { name, change: verb.into(), is_final: verb == Verb::Remove, only: None }
+    }
+}
 
 fn create(call: &Call<'_>) -> Result<Answer, Problem> {
-    let request: ActionRequest = call.body()?;
-    let verb = VERBS.iter().find(|verb| verb.name == request.verb).ok_or_else(|| {
-        Problem::invalid(format!("unknown verb `{}`", request.verb))
-            .with_hint("the verbs are cancel, retry, remove and purge")
-    })?;
-    let (targets, preview) = select_jobs(call, &request, verb)?;
+    let mut request: ActionRequest = call.body()?;
+    let verb = requested_verb(call, &mut request)?;
+    let (targets, preview) = select_jobs(call, &request, &verb)?;
     if request.dry_run {
         return Answer::json(&preview);
     }
-    check_expected(&request, verb, preview.count)?;
-    start(call, verb.name, verb.verb, targets)
+    check_expected(&request, &verb, preview.count)?;
+    start(call, verb.name, verb.change, targets)
+}
+
+fn requested_verb(call: &Call<'_>, request: &mut ActionRequest) -> Result<ActionVerb, Problem> {
+    let edit = request.edit.take();
+    if edit.is_some() && request.verb != "edit" {
+        return Err(Problem::invalid(format!("`{}` takes no `edit`", request.verb)));
+    }
+    match request.verb.as_str() {
+        "cancel" => Ok(ActionVerb::of("cancel", Verb::CANCEL)),
+        "retry" => Ok(ActionVerb::of("retry", Verb::Retry)),
+        "remove" => Ok(ActionVerb::of("remove", Verb::Remove)),
+        "purge" => Ok(ActionVerb { only: Some(StateName::Dead), ..ActionVerb::of("purge", Verb::Remove) }),
+        "edit" => {
+            // As the edit of one job: a changed variable can change what its command does.
+            call.require(Scope::Admin)?;
+            let fields = edit.ok_or_else(|| Problem::invalid("`edit` needs the fields to change"))?;
+            let change = edit_many(parse_edit(fields)?)?;
+            Ok(ActionVerb { name: "edit", change, is_final: false, only: None })
+        }
+        unknown => Err(Problem::invalid(format!("unknown verb `{unknown}`"))
+            .with_hint("the verbs are cancel, retry, edit, remove and purge")),
+    }
 }
 
 /// What cannot be undone must not hit more jobs than the caller has seen.
@@ -142,10 +164,11 @@ fn preview(count: u64, exact: bool, states: BTreeMap<StateName, u64>) -> Preview
 fn restrict(filter: JobFilter, verb: &ActionVerb) -> Result<JobFilter, Problem> {
     let allowed: Vec<Phase> = match verb.only {
         Some(state) => vec![Phase::State(state)],
-        None => changeable(verb.verb).collect(),
+        None => verb.change.changeable().collect(),
     };
     if filter.phases.is_empty() {
-        let phases = verb.only.map_or_else(|| default_phases(verb.verb), |state| vec![Phase::State(state)]);
+        let phases =
+            verb.only.map_or_else(|| verb.change.default_phases(), |state| vec![Phase::State(state)]);
         return Ok(JobFilter { phases, ..filter });
     }
     match filter.phases.iter().find(|phase| !allowed.contains(phase)) {
@@ -163,7 +186,7 @@ fn find_all(store: &dyn Store, ids: &[JobId], verb: &ActionVerb) -> Result<Vec<J
             continue;
         };
         let state = job.life.state.name();
-        if verb.verb.applies_to(state) && verb.only.is_none_or(|only| only == state) {
+        if verb.change.applies_to(state) && verb.only.is_none_or(|only| only == state) {
             jobs.push(JobRef { id: job.id, number: job.number, state });
         }
     }
@@ -177,11 +200,11 @@ fn find_all(store: &dyn Store, ids: &[JobId], verb: &ActionVerb) -> Result<Vec<J
 pub(crate) fn start(
     call: &Call<'_>,
     name: &'static str,
-    verb: Verb,
+    change: impl Into<BulkChange>,
     targets: ActionTargets,
 ) -> Result<Answer, Problem> {
     let (now, caller) = (call.store()?.now()?, call.parts.caller.key());
-    let new = NewAction { name, verb, targets, by: call.by(), caller: &caller, now };
+    let new = NewAction { name, change: change.into(), targets, by: call.by(), caller: &caller, now };
     let action = call.server.actions.start(call.server, new)?;
     let path = call.path(&format!("/actions/{}", action.id));
     Ok(Answer::json(&action.json())?.with_status(StatusCode::ACCEPTED).at(&path))

@@ -1,7 +1,5 @@
 //! Batches, with an estimate of the time that they still need.
 
-use serde::Serialize;
-
 use super::actions::start;
 use super::table::{Method, Route};
 use crate::actions::ActionTargets;
@@ -10,12 +8,11 @@ use crate::problem::Problem;
 use crate::request::answer::Answer;
 use crate::request::call::Call;
 use crate::request::query::{NUMBER, Param};
-use domain::batch::eta::{CompletionRate, EtaFacts};
-use ops::jobs::batch::find;
-use ops::jobs::change::{Verb, default_phases};
-use ops::json::BatchJson;
-use ops::worker::live::{live_workers, slots_for_new_jobs};
-use store::{Batch, JobFilter, Store};
+use ops::jobs::batch::{eta_ms, find};
+use ops::jobs::bulk::BulkChange;
+use ops::jobs::change::Verb;
+use ops::json::{BatchJson, BatchRecordJson};
+use store::JobFilter;
 
 pub(crate) const ROUTES: &[Route] = &[
     Route::get("/api/v1/batches", Scope::Read, list)
@@ -32,14 +29,6 @@ pub(crate) const ROUTES: &[Route] = &[
         .fails(&[404, 422, 429]),
 ];
 
-#[derive(Serialize)]
-struct BatchRecordJson<'a> {
-    #[serde(flatten)]
-    batch: BatchJson<'a>,
-    /// In milliseconds; null if it cannot be estimated, or if the batch has finished.
-    eta_ms: Option<u64>,
-}
-
 fn list(call: &Call<'_>) -> Result<Answer, Problem> {
     let limit = call.query().bounded("limit", 100, 1_000)?;
     Answer::json(&call.store()?.batches(limit)?.iter().map(BatchJson::from).collect::<Vec<_>>())
@@ -48,22 +37,12 @@ fn list(call: &Call<'_>) -> Result<Answer, Problem> {
 fn show(call: &Call<'_>) -> Result<Answer, Problem> {
     let store = call.store()?;
     let batch = find(store, &call.name("batch")?)?;
-    Answer::json(&BatchRecordJson { batch: (&batch).into(), eta_ms: eta(store, &batch)? })
-}
-
-pub(crate) fn eta(store: &dyn Store, batch: &Batch) -> Result<Option<u64>, Problem> {
-    if batch.finished_at.is_some() {
-        return Ok(None);
-    }
-    let slots = slots_for_new_jobs(&live_workers(store)?);
-    let facts = EtaFacts { slots, ..store.eta_facts(&batch.name)? };
-    let left = CompletionRate::default().time_left(batch.total() - batch.finished(), &facts);
-    Ok(left.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX)))
+    Answer::json(&BatchRecordJson { batch: (&batch).into(), eta_ms: eta_ms(store, &batch)? })
 }
 
 fn cancel(call: &Call<'_>) -> Result<Answer, Problem> {
     let batch = find(call.store()?, &call.name("batch")?)?;
-    let phases = default_phases(Verb::CANCEL);
+    let phases = BulkChange::from(Verb::CANCEL).default_phases();
     let filter = JobFilter { batch: Some(batch.name), phases, ..JobFilter::default() };
     let count = call.store()?.count(&filter, None)?.count;
     start(call, "cancel", Verb::CANCEL, ActionTargets::Filter { filter: Box::new(filter), count })

@@ -93,7 +93,7 @@ fn check(call: &Call<'_>) -> Result<Answer, Problem> {
 
 fn suggest(call: &Call<'_>) -> Result<Answer, Problem> {
     let prefix = call.query().get("prefix").unwrap_or_default();
-    let field = call.query().get("field").unwrap_or_default();
+    let field = call.query().get("field").ok_or_else(|| Problem::invalid("`field` is missing"))?;
     let mut names = names(call.store()?, field, prefix)?;
     names.retain(|name| name.starts_with(prefix));
     names.truncate(MAX_SUGGESTIONS);

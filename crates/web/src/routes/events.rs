@@ -1,7 +1,5 @@
 //! The event log.
 
-use serde::Serialize;
-
 use super::table::Route;
 use crate::doors::scope::Scope;
 use crate::problem::Problem;
@@ -9,6 +7,7 @@ use crate::request::answer::Answer;
 use crate::request::call::Call;
 use crate::request::query::{NUMBER, Param, TEXT};
 use domain::values::name::JobId;
+use ops::events::EventJson;
 use store::{Event, EventPage, EventRange, Store};
 
 const DEFAULT_LIMIT: usize = 100;
@@ -31,23 +30,9 @@ pub(crate) const ROUTES: &[Route] = &[Route::get("/api/v1/events", Scope::Read, 
     .answers(200, "Event[]")
     .fails(&[422])];
 
-/// An event with its number, which pages begin with.
-#[derive(Debug, Serialize)]
-pub(crate) struct NumberedEventJson {
-    number: u64,
-    #[serde(flatten)]
-    event: Event,
-}
-
-impl From<Event> for NumberedEventJson {
-    fn from(event: Event) -> Self {
-        Self { number: event.number, event }
-    }
-}
-
 fn list(call: &Call<'_>) -> Result<Answer, Problem> {
     let query = call.query();
-    let limit = query.bounded("limit", DEFAULT_LIMIT, MAX_LIMIT)?.max(1);
+    let limit = query.bounded("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
     let (by, kind) = (query.get("by"), query.get("event"));
     let is_shown =
         |event: &Event| by.is_none_or(|by| event.by == by) && kind.is_none_or(|kind| event.event == kind);
@@ -58,7 +43,7 @@ fn list(call: &Call<'_>) -> Result<Answer, Problem> {
     };
     let job: Option<JobId> = query.read("job")?;
     let (events, next) = read(call.store()?, range, job.as_ref(), limit, is_shown)?;
-    let events: Vec<NumberedEventJson> = events.into_iter().map(NumberedEventJson::from).collect();
+    let events: Vec<EventJson> = events.into_iter().map(EventJson::from).collect();
     let answer = Answer::json(&events)?;
     match next {
         Some(EventRange::After(number)) => Ok(answer.with_next(&page(call, "after", number))),

@@ -16,7 +16,7 @@ use domain::hook::{HookEvents, Secret, Target, Trigger, check_command};
 use domain::values::name::QueueName;
 use engine::test_hook;
 use ops::OpError;
-use ops::hook::{add, deliveries, find, parse_name, remove, sample};
+use ops::hook::{add, deliveries, find, parse_name, remove, retry, sample};
 use ops::json::DeliveriesJson;
 use store::{DeliveryResult, NewHook};
 use sys::signal::interrupts::Interrupts;
@@ -40,6 +40,19 @@ pub(crate) const ROUTES: &[Route] = &[
         .about("The events that wait for a hook, and the results of the last tries.")
         .answers(200, "Deliveries")
         .fails(&[404, 422]),
+    Route::change(Method::Post, "/api/v1/hooks/{hook}/retry", Scope::Operate, retry_all)
+        .about("Lets the workers try the events now that wait for their next try.")
+        .answers(200, "HookRetry")
+        .fails(&[404, 422]),
+    Route::change(
+        Method::Post,
+        "/api/v1/hooks/{hook}/deliveries/{delivery}/retry",
+        Scope::Operate,
+        retry_one,
+    )
+    .about("Lets a worker try an event now that waits for its next try.")
+    .answers(200, "HookRetry")
+    .fails(&[404, 409, 422]),
     Route::change(Method::Post, "/api/v1/hooks/{hook}/test", Scope::Admin, test)
         .about("Delivers a sample event now.")
         .answers(200, "HookTest")
@@ -102,6 +115,20 @@ fn show_deliveries(call: &Call<'_>) -> Result<Answer, Problem> {
     Answer::json(&DeliveriesJson::from(&found))
 }
 
+fn retry_all(call: &Call<'_>) -> Result<Answer, Problem> {
+    retry_deliveries(call, None)
+}
+
+fn retry_one(call: &Call<'_>) -> Result<Answer, Problem> {
+    retry_deliveries(call, Some(call.param("delivery")))
+}
+
+fn retry_deliveries(call: &Call<'_>, delivery: Option<&str>) -> Result<Answer, Problem> {
+    let hook = call.name("hook")?;
+    let retried = retry(call.store()?, &hook, delivery, call.by())?;
+    Answer::json(&json!({ "hook": hook.as_str(), "retried": retried }))
+}
+
 fn delete(call: &Call<'_>) -> Result<Answer, Problem> {
     remove(call.store()?, &call.name("hook")?, call.by())?;
     Ok(Answer::empty())
@@ -110,7 +137,7 @@ fn delete(call: &Call<'_>) -> Result<Answer, Problem> {
 fn test(call: &Call<'_>) -> Result<Answer, Problem> {
     let delivery = {
         // The delivery may take long, and holds no connection meanwhile.
-        let store = call.server.pool.take(Access::Read)?;
+        let store = call.server.pool.take(Access::Read, call.parts.arrived)?;
         let hook = find(store.as_ref(), &call.name("hook")?)?;
         sample(&hook, store.as_ref().now()?, random_number())
     };

@@ -1,7 +1,7 @@
 //! Jobs: listing, showing, enqueuing and changing them.
 
 mod change;
-mod edit;
+pub(super) mod edit;
 mod enqueue;
 mod list;
 
@@ -67,8 +67,8 @@ pub(crate) const ROUTES: &[Route] = &[
         .answers_nothing()
         .fails(&[404, 409, 412]),
     Route::change(Method::Post, "/api/v1/jobs/{id}/cancel", Scope::Operate, change::cancel)
-        .about("Cancels a job; a running command gets SIGTERM first.")
-        .answers(200, "Job")
+        .about("Cancels a job, and the jobs that depend on it; a running command gets SIGTERM first.")
+        .answers(200, "CancelledJob")
         .fails(&[404, 409]),
     Route::change(Method::Post, "/api/v1/jobs/{id}/retry", Scope::Operate, edit::retry)
         .about("Runs a job again with fresh retries; with `edit` it is changed first, which needs the scope admin.")

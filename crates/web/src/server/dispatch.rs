@@ -1,6 +1,7 @@
 //! From a parsed request to its handler, by the table of routes.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{FromRequestParts, RawPathParams, Request};
@@ -123,7 +124,8 @@ async fn handle(
     if let Some(seat) = head.extensions.get::<Arc<Seat>>() {
         seat.set_busy(true);
     }
-    let parts = Parts { route, params, query, headers: head.headers, body, caller, address: peer.address() };
+    let (headers, address) = (head.headers, peer.address());
+    let parts = Parts { arrived: Instant::now(), route, params, query, headers, body, caller, address };
     match route.handler {
         Handler::Whole(run) => run_blocking(server, parts, run).await,
         Handler::Stream(start) => start(&server, parts),
@@ -154,13 +156,18 @@ async fn run_blocking(
     parts: Parts,
     run: fn(&Call<'_>) -> Result<Answer, Problem>,
 ) -> Result<Answer, Problem> {
+    let change = if parts.route.method.changes() {
+        Some(Arc::clone(&server.changes).acquire_owned().await)
+    } else {
+        None
+    };
     let place = Arc::clone(&server.requests).acquire_owned().await;
     let task = tokio::task::spawn_blocking(move || {
-        let _place = place;
+        let _places = (change, place);
         let call = Call::new(&server, &parts);
         let answered = check_version(&call).and_then(|()| run(&call));
-        if answered.as_ref().is_err_and(|problem| problem.doubts_store) {
-            call.discard_store();
+        if let Err(problem) = &answered {
+            call.return_store(problem);
         }
         match parts.route.method {
             Method::Get => answered.map(|answer| conditional::tagged(answer, &parts.headers)),

@@ -13,11 +13,10 @@ use serde_json::{Value, json};
 use super::frame;
 use super::topic::{State, Topic};
 use crate::doors::limits::Place;
-use crate::pool::Access;
+use crate::pool::{Access, PooledStore, SeenVersion};
 use crate::problem::Problem;
 use crate::request::pieces::PieceSender;
 use crate::server::{Server, wall_now};
-use store::{Store, StoreVersion};
 
 /// How often the store is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
@@ -58,7 +57,7 @@ struct Watched {
     delta: Option<Bytes>,
     whole: Bytes,
     read_at: Instant,
-    store_version: StoreVersion,
+    store_version: SeenVersion,
 }
 
 /// What the hub knows between two looks.
@@ -188,10 +187,10 @@ impl Memory {
     }
 
     fn read(&mut self, server: &Server, topics: &BTreeSet<Topic>) -> Result<(), Problem> {
-        let store = server.pool.take(Access::Read)?;
-        let read = self.read_due(server, store.as_ref(), topics);
-        if read.as_ref().is_err_and(|problem| problem.doubts_store) {
-            store.discard();
+        let store = server.pool.take(Access::Read, Instant::now())?;
+        let read = self.read_due(server, &store, topics);
+        if let Err(problem) = &read {
+            store.leave_after(problem);
         }
         read
     }
@@ -200,7 +199,7 @@ impl Memory {
     fn read_due(
         &mut self,
         server: &Server,
-        store: &dyn Store,
+        store: &PooledStore<'_>,
         topics: &BTreeSet<Topic>,
     ) -> Result<(), Problem> {
         let version = store.version()?;
@@ -212,14 +211,14 @@ impl Memory {
                 age >= topic.interval() && (has_changed || age >= RENEWAL_INTERVAL)
             });
             if may_differ {
-                let state = topic.read(server, store)?;
+                let state = topic.read(server, store.as_ref())?;
                 self.update(topic, state, version.clone());
             }
         }
         Ok(())
     }
 
-    fn update(&mut self, topic: &Topic, state: State, store_version: StoreVersion) {
+    fn update(&mut self, topic: &Topic, state: State, store_version: SeenVersion) {
         let read_at = Instant::now();
         match self.watched.get_mut(topic) {
             Some(watched) if watched.state == state => {

@@ -10,12 +10,12 @@ use crate::pages::live::WatchedPage;
 use crate::problem::Problem;
 use crate::request::filter::{FILTER, FilterRequest};
 use crate::request::query::{NUMBER, Param, Query, decode};
-use crate::routes::events::NumberedEventJson;
 use crate::routes::jobs::SEARCH_BUDGET;
 use crate::routes::status::timed;
 use crate::server::Server;
 use domain::values::clock::TimeFormat;
 use domain::values::name::JobId;
+use ops::events::EventJson;
 use ops::json::{JobJson, RecordJson};
 use ops::metrics::history::{HistoryJson, history};
 use ops::status::status;
@@ -159,7 +159,7 @@ fn events(store: &dyn Store) -> Result<State, Problem> {
     let range = EventRange::Before(i64::MAX.unsigned_abs());
     let found = store.events(&EventPage { range, limit: FIRST_EVENTS, job: None })?;
     let last = found.last().map_or(0, |event| event.number);
-    let events = found.into_iter().map(|event| value(&NumberedEventJson::from(event))).collect();
+    let events = found.into_iter().map(|event| value(&EventJson::from(event))).collect();
     Ok(State::Log { last, events })
 }
 

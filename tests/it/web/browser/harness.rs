@@ -1,10 +1,12 @@
 //! The harness itself: it sees each kind of fault, it reads and acts as a person does, and a browser ends with its test.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::json;
 
 use super::Site;
+use super::process::Process;
 use crate::cli::harness::Home;
 
 #[test]
@@ -72,19 +74,49 @@ fn a_tab_is_read_and_used_as_by_a_person() {
     other.until("the stream has the page of the second tab", || site.requests().iter().any(is_streamed));
 }
 
+/// The command lines of all processes that have this part.
+fn command_lines(part: &str) -> Vec<String> {
+    let all = fs::read_dir("/proc").expect("the processes").flatten();
+    let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(part)).collect()
+}
+
 #[test]
 fn a_browser_ends_with_its_test_and_leaves_nothing() {
-    let site = Site::logged_out(Home::with_queue(), &[]);
+    let process = Process::start();
+    let folder = Path::new(&process.address).parent().expect("a folder").to_owned();
+    let site = Site::in_browser(process, Home::with_queue(), &[]);
     drop(site.tab());
-    let folder = site.protocol.process.folder().to_owned();
-    let processes = || {
-        let all = fs::read_dir("/proc").expect("the processes").flatten();
-        let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-        let ours = folder.to_str().expect("a path").as_bytes().to_owned();
-        lines.filter(|line| line.windows(ours.len()).any(|part| part == ours)).count()
-    };
-    assert!(processes() > 1);
+    let processes = || command_lines(folder.to_str().expect("a path"));
+    assert!(processes().len() > 1);
     drop(site);
     assert!(!folder.exists());
-    assert_eq!(processes(), 0);
+    assert_eq!(processes(), Vec::<String>::new());
+}
+
+#[test]
+fn tests_that_share_a_browser_have_profiles_of_their_own_which_end_with_them() {
+    let process = Process::start();
+    let mine = Site::in_browser(process.shared(), Home::with_queue(), &[]);
+    mine.expect_fault("request to another origin");
+    let count_in = |profile: &str| {
+        let all = mine.protocol.call(None, "Target.getTargets", &json!({}));
+        let all = all["targetInfos"].as_array().expect("a list").clone();
+        all.iter().filter(|target| target["browserContextId"] == profile).count()
+    };
+    let tab = mine.tab();
+    let profile = {
+        let another = Site::in_browser(process.shared(), Home::with_queue(), &[]);
+        let its = another.open("/login");
+        its.eval("document.cookie = 'seen=1'");
+        tab.navigate(&format!("{}/login", another.origin()));
+        assert_eq!([&its, &tab].map(|tab| tab.eval("document.cookie")), [json!("seen=1"), json!("")]);
+        assert!(another.faults().is_empty(), "requests of the first test are not those of the second");
+        assert!(count_in(&another.protocol.profile) > 0);
+        // A test that is killed closes no tab.
+        std::mem::forget(its);
+        another.protocol.profile.clone()
+    };
+    tab.until("the tab of the other test is closed", || count_in(&profile) == 0);
 }

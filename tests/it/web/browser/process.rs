@@ -1,95 +1,53 @@
-//! Debian's chromium as a child of the test: its debugging pipe, its profile and its end.
+//! The browser: the one that `tests/with-chromium` has started for a whole test run, or one for this test alone.
 
 use std::env;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use tempfile::TempDir;
+use crate::REPOSITORY;
 
-const PROGRAM: &str = "chromium";
-
-/// Nothing that would ask the network, a display, a keyring or a second process for anything.
-const FLAGS: &[&str] = &[
-    "--headless",
-    "--remote-debugging-pipe",
-    "--no-sandbox",
-    "--no-zygote",
-    "--no-first-run",
-    "--no-default-browser-check",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-background-networking",
-    "--disable-breakpad",
-    "--disable-component-update",
-    "--disable-crash-reporter",
-    "--disable-default-apps",
-    "--disable-dev-shm-usage",
-    "--disable-extensions",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--metrics-recording-only",
-    "--mute-audio",
-    "--password-store=basic",
-    "--use-mock-keychain",
-    "--force-color-profile=srgb",
-    "--lang=en-US",
-];
-
-/// The debugging pipe is on descriptors 3 and 4. The shell puts it there and becomes the browser.
-const TO_DESCRIPTORS: &str = "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>\"$0\"";
+/// A socket that speaks the debugging protocol.
+const ADDRESS: &str = "QUEUECTL_TEST_CHROMIUM";
+/// Prints the address, and lives as long as its standard input.
+const UNTIL_CLOSED: &str = "echo \"$QUEUECTL_TEST_CHROMIUM\"; exec cat >/dev/null";
 
 pub(crate) struct Process {
-    child: Child,
-    folder: TempDir,
+    pub(crate) address: String,
+    /// `None` if the browser belongs to the whole test run.
+    own: Option<Child>,
 }
 
 impl Process {
-    /// Starts the browser, and returns it with both ends of its pipe.
-    pub(crate) fn start() -> (Self, ChildStdin, ChildStdout) {
-        let path = env::var_os("PATH").unwrap_or_default();
-        let is_installed = env::split_paths(&path).any(|folder| folder.join(PROGRAM).is_file());
-        assert!(
-            is_installed,
-            "`{PROGRAM}` is missing: install Debian's package chromium, or run ./check as root"
-        );
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", TO_DESCRIPTORS]).arg(folder.path().join("stderr")).arg(PROGRAM).args(FLAGS);
-        command.arg(format!("--user-data-dir={}", folder.path().join("profile").display()));
-        command.env("HOME", folder.path()).env("TMPDIR", folder.path()).env("TZ", "UTC");
-        for name in ["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"] {
-            command.env_remove(name);
+    pub(crate) fn of_test_run() -> Self {
+        match env::var(ADDRESS) {
+            Ok(address) => Self { address, own: None },
+            Err(_) => Self::start(),
         }
-        // A group of its own: all its processes end together. If this process is killed, the closed pipe ends them.
-        command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("the shell starts");
-        let to = child.stdin.take().expect("stdin is a pipe");
-        let from = child.stdout.take().expect("stdout is a pipe");
-        (Self { child, folder }, to, from)
     }
 
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
+    /// Starts a browser that ends with this value, and with this process however it ends.
+    pub(crate) fn start() -> Self {
+        let mut command = Command::new(format!("{REPOSITORY}/tests/with-chromium"));
+        command.args(["sh", "-c", UNTIL_CLOSED]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("tests/with-chromium starts");
+        let mut address = String::new();
+        let mut out = BufReader::new(child.stdout.take().expect("stdout is a pipe"));
+        out.read_line(&mut address).expect("the address of the browser");
+        assert!(!address.is_empty(), "no browser: {:?}", child.wait());
+        Self { address: address.trim_end().to_owned(), own: Some(child) }
     }
 
-    /// The errors that the browser has printed.
-    pub(crate) fn errors(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("stderr")).unwrap_or_default()
+    /// The same browser for another test, while this value lives.
+    pub(super) fn shared(&self) -> Self {
+        Self { address: self.address.clone(), own: None }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let group = Pid::from_child(&self.child);
-        let _ = kill_process_group(group, Signal::KILL);
-        let _ = self.child.wait();
-        // The profile can be deleted once no process writes to it.
-        let end = Instant::now() + Duration::from_secs(2);
-        while test_kill_process_group(group).is_ok() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(2));
+        if let Some(child) = &mut self.own {
+            drop(child.stdin.take());
+            let _ = child.wait();
         }
     }
 }

@@ -1,9 +1,12 @@
 //! The browser's debugging protocol: JSON messages that a zero byte ends. A call waits for its answer, and every event
 //! that arrives meanwhile goes into the record.
+//!
+//! Each connection has a profile of its own, which ends with it.
 
 use std::cell::{Cell, RefCell};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{ChildStdin, ChildStdout};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -16,19 +19,31 @@ use super::record::Record;
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Protocol {
-    to: RefCell<ChildStdin>,
+    to: RefCell<UnixStream>,
     from: Receiver<Value>,
     next: Cell<u64>,
+    /// The context of its profile.
+    pub(super) profile: String,
     pub(crate) record: RefCell<Record>,
     // Last: the browser ends after everything that talks to it.
-    pub(super) process: Process,
+    _process: Process,
 }
 
 impl Protocol {
-    pub(crate) fn start() -> Self {
-        let (process, to, from) = Process::start();
-        let (to, from) = (RefCell::new(to), messages(from));
-        Self { to, from, next: Cell::new(1), record: RefCell::default(), process }
+    pub(crate) fn with(process: Process) -> Self {
+        let to = UnixStream::connect(&process.address).expect("the browser's socket");
+        let from = messages(to.try_clone().expect("a descriptor"));
+        let mut protocol = Self {
+            to: RefCell::new(to),
+            from,
+            next: Cell::new(1),
+            profile: String::new(),
+            record: RefCell::default(),
+            _process: process,
+        };
+        let made = protocol.call(None, "Target.createBrowserContext", &json!({ "disposeOnDetach": true }));
+        made["browserContextId"].as_str().expect("a context").clone_into(&mut protocol.profile);
+        protocol
     }
 
     /// Calls a method of the browser, or of a tab if a session is given.
@@ -36,7 +51,7 @@ impl Protocol {
     pub(crate) fn call(&self, session: Option<&str>, method: &str, params: &Value) -> Value {
         match self.try_call(session, method, params) {
             Ok(result) => result,
-            Err(problem) => panic!("{method}: {problem}\n{}", self.process.errors()),
+            Err(problem) => panic!("{method}: {problem}"),
         }
     }
 
@@ -92,12 +107,19 @@ impl Protocol {
     }
 }
 
-fn messages(pipe: ChildStdout) -> Receiver<Value> {
+impl Drop for Protocol {
+    /// The thread that reads has a descriptor of its own.
+    fn drop(&mut self) {
+        let _ = self.to.borrow_mut().shutdown(Shutdown::Both);
+    }
+}
+
+fn messages(from: UnixStream) -> Receiver<Value> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
-        let mut pipe = BufReader::with_capacity(1 << 16, pipe);
+        let mut from = BufReader::with_capacity(1 << 16, from);
         let mut message = Vec::new();
-        while pipe.read_until(0, &mut message).is_ok_and(|read| read > 0) {
+        while from.read_until(0, &mut message).is_ok_and(|read| read > 0) {
             message.pop();
             let Ok(value) = serde_json::from_slice(&message) else { return };
             if sender.send(value).is_err() {

@@ -13,7 +13,17 @@ use super::protocol::Protocol;
 
 /// Longer than any page takes on a loaded machine.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(15);
+/// Each look makes the browser lay out the page, so a long wait looks less often.
+const FIRST_POLL: Duration = Duration::from_millis(10);
+const LONGEST_POLL: Duration = Duration::from_millis(80);
+
+/// Messages of a stream wait in `held`.
+const HOLD_STREAM: &str = "window.held = [];
+    const add = EventSource.prototype.addEventListener;
+    EventSource.prototype.addEventListener = function (name, listener) {
+        if (name !== 'sections') return add.call(this, name, listener);
+        return add.call(this, name, (event) => (window.held ? window.held.push(() => listener(event)) : listener(event)));
+    };";
 
 pub(crate) struct Tab<'a> {
     pub(super) protocol: &'a Protocol,
@@ -27,7 +37,8 @@ pub(crate) struct Tab<'a> {
 impl<'a> Tab<'a> {
     /// A new tab in a window of its own, so that it is not hidden behind another.
     pub(crate) fn new(protocol: &'a Protocol, origin: &str) -> Self {
-        let window = json!({ "url": "about:blank", "newWindow": true, "width": 1280, "height": 800 });
+        let window = json!({ "url": "about:blank", "newWindow": true, "width": 1280, "height": 800,
+            "browserContextId": protocol.profile });
         let made = protocol.call(None, "Target.createTarget", &window);
         let target = made["targetId"].as_str().expect("a target").to_owned();
         let attach = json!({ "targetId": target, "flatten": true });
@@ -64,6 +75,21 @@ impl<'a> Tab<'a> {
                 self.protocol.record.borrow().has_reached(&self.session, document, "load")
             });
         }
+        self
+    }
+
+    /// From the next page on, keeps back what the stream sends until `let_go`.
+    #[track_caller]
+    pub(crate) fn hold_stream(&self) -> &Self {
+        self.call("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": HOLD_STREAM }));
+        self
+    }
+
+    /// Lets the page have what its stream has sent, and waits for that.
+    #[track_caller]
+    pub(crate) fn let_go(&self) -> &Self {
+        self.wait("the stream has sent something", "window.held.length > 0");
+        self.eval("(window.held.splice(0).forEach((deliver) => deliver()), window.held = undefined)");
         self
     }
 
@@ -144,9 +170,11 @@ impl<'a> Tab<'a> {
     #[track_caller]
     pub(crate) fn until(&self, what: &str, is_done: impl Fn() -> bool) {
         let end = Instant::now() + WAIT_TIMEOUT;
+        let mut pause = FIRST_POLL;
         while !is_done() {
             assert!(Instant::now() < end, "waited too long until {what}; the tab shows {}", self.summary());
-            std::thread::sleep(POLL);
+            std::thread::sleep(pause);
+            pause = (pause * 3 / 2).min(LONGEST_POLL);
             self.protocol.note_arrived();
         }
     }

@@ -47,6 +47,26 @@ fn a_cause_shows_when_its_jobs_died_and_one_is_retried_before_the_others() {
     tab.open("/dead").wait_for_text("No job is dead");
 }
 
+/// The clicks of "Find out why a job failed" in docs/dashboard.md.
+#[test]
+fn a_newcomer_finds_out_why_a_job_failed_and_retries_all_its_siblings() {
+    let site = failing(4);
+    let tab = site.open_live("/");
+    tab.click("link", "m3").wait_for_path("/jobs/m3").wait_for("#age.live");
+    tab.wait("its output says why", "document.getElementById('log').innerText.includes('smtp refused')");
+    std::fs::write(site.server.home.folder().join("fixed"), "").expect("the cause is gone");
+    tab.click("link", "3 other dead jobs have the same cause").wait_for_text("4 dead jobs");
+    tab.wait_for("#age.live").click("button", "retry one first").wait_for_text("Retried first");
+    work(&site.server.home);
+    tab.wait_for_text("It succeeded, so the cause seems to be gone.");
+    tab.click("button", "retry the other 3").wait_for_text("Retry 3 jobs?");
+    tab.click_on("dialog button[value=yes]").wait_for_text("No dead job has this cause any more");
+    work(&site.server.home);
+    for job in ["m0", "m1", "m2", "m3"] {
+        assert_eq!(state(&site, job), "completed", "{job}");
+    }
+}
+
 #[test]
 fn a_canary_that_dies_again_leaves_the_others_alone() {
     let site = failing(2);

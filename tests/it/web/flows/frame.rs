@@ -43,7 +43,9 @@ fn eight_tabs_share_one_stream_and_another_takes_over() {
 fn a_killed_server_is_stale_at_once_and_live_again_by_itself() {
     let mut site = Site::new(Home::with_jobs(&["a"]));
     site.expect_fault("ERR_CONNECTION_REFUSED");
+    // The kernel ends a connection in either way, depending on what the killed process had not read.
     site.expect_fault("ERR_INCOMPLETE_CHUNKED_ENCODING");
+    site.expect_fault("ERR_CONNECTION_RESET");
     site.expect_fault("401");
     let process = site.server.process.take().expect("a process");
     let tab = site.open("/jobs");
@@ -90,8 +92,7 @@ fn times_are_in_the_zone_that_the_reader_chooses() {
     let title = || tab.attribute("#job time", "title").expect("a title");
     choose("UTC");
     tab.wait("times are in UTC", "document.querySelector('#job time').title.endsWith('UTC')");
-    choose("");
-    tab.wait_for("dialog[open]").type_text("Asia/Kathmandu").press("Enter");
+    choose("Asia/Kathmandu");
     tab.wait("times are in Nepal", "document.querySelector('#job time').title.includes('5:45')");
     tab.reload().wait("the choice stays", "document.querySelector('#job time').title.includes('5:45')");
     assert!(title().contains("GMT+5:45"), "{}", title());

@@ -38,3 +38,28 @@ fn a_hook_that_fails_shows_its_tries_and_why() {
     tab.open("/hooks").wait_for_text("failing");
     site.server.home.run(["worker", "stop"]).ok();
 }
+
+#[test]
+fn a_waiting_delivery_is_tried_now() {
+    let home = Home::with_queue();
+    let repaired = home.folder().join("repaired");
+    let command = format!("test -e {} || exit 67", repaired.display());
+    home.run(["hook", "add", "broken", "--on", "success", "--command", &command]).ok();
+    for _ in 0..2 {
+        home.run(["enqueue", "-q", "--", "true"]).ok();
+    }
+    home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    let site = Site::new(home);
+    let tab = site.open_live("/hooks/broken");
+    tab.wait_for("#waiting tbody tr").wait_for_text("queuectl hook deliveries broken");
+    assert_eq!(tab.count("#waiting tbody tr"), 2);
+    tab.click_on("#waiting tbody button").wait_for_text("Done: queuectl hook retry broken d-");
+    let deliveries = || site.server.get("/api/v1/hooks/broken/deliveries");
+    let events = site.server.get("/api/v1/events?event=hook_retry");
+    assert!(events[0]["detail"].as_str().is_some_and(|detail| detail.starts_with("broken d-")), "{events}");
+    std::fs::write(&repaired, "").expect("the receiver is repaired");
+    tab.click("button", "try all now").wait_for_text("Done: queuectl hook retry broken");
+    site.server.home.run(["worker", "run", "-q", "--until-empty"]).ok();
+    tab.wait_for_text("No event waits to be delivered");
+    assert_eq!(deliveries()["waiting"].as_array().map(Vec::len), Some(0));
+}

@@ -31,6 +31,57 @@ fn a_dead_job_is_understood_edited_and_retried() {
 }
 
 #[test]
+fn every_field_that_an_edit_accepts_is_in_the_form_and_the_line_says_the_same() {
+    let site = Site::new(Home::with_queue());
+    enqueue(&site, &["a", "b"], &["--env", "OLD=1", "--tags", "x"], "true");
+    let tab = site.open_live("/jobs/a");
+    tab.press("e").wait_for("#edit input[name=queue]");
+    let names = "[...new Set([...document.querySelectorAll('#edit [name]')].map((field) => field.name))].sort().join(' ')";
+    assert_eq!(
+        tab.eval(names),
+        "backoff command cwd env limits max_retries name no_retry_on priority queue retry_on run_at tags timeout"
+    );
+    tab.fill("textbox", "name", "a name").fill("textbox", "queue", "slow").fill(
+        "textbox",
+        "time limit",
+        "90s",
+    );
+    tab.fill("textbox", "tags", "").fill("textbox", "resources", "pids=9").fill(
+        "textbox",
+        "retry only on exit codes",
+        "75",
+    );
+    tab.fill("textbox", "delay of retries", r#"{"strategy":"fixed","delay":"5s"}"#);
+    tab.fill("textbox", "variables to set", "NEW=it's").fill("textbox", "variables to remove", "OLD");
+    tab.wait_for_text("--no-tags").wait_for_text("--unset-env OLD");
+    let line = tab.text_of("#edit [data-shows=cli]");
+    assert!(
+        line.starts_with("queuectl edit a --name 'a name' --set-queue slow --timeout 90s --no-tags"),
+        "{line}"
+    );
+    assert!(tab.text_of("#edit [data-shows=curl]").starts_with("curl -X PATCH "));
+    tab.click("button", "save").wait_for_text("Done: queuectl edit a");
+    let script = format!("queuectl() {{ \"$PROGRAM\" \"$@\"; }}; {}", line.replace("edit a ", "edit b "));
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).env("PROGRAM", env!("CARGO_BIN_EXE_queuectl"));
+    let done = shell.env("QUEUECTL_HOME", site.server.home.path()).output().expect("the shell runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let fields = |id: &str| {
+        let job = site.server.get(&format!("/api/v1/jobs/{id}"));
+        ["name", "queue", "timeout_ms", "tags", "limits", "retry_on", "backoff", "env"]
+            .map(|name| job[name].clone())
+    };
+    assert_eq!(fields("a"), fields("b"));
+    assert_eq!((&fields("a")[1], &fields("a")[3]), (&"slow".into(), &serde_json::json!([])));
+    // What is wrong is said beside the form, and nothing is lost.
+    site.expect_fault("422");
+    tab.fill("textbox", "time limit", "often")
+        .click("button", "save")
+        .wait_for("#edit .problem:not([hidden])");
+    assert_eq!(fields("a"), fields("b"));
+}
+
+#[test]
 fn two_attempts_are_compared_line_by_line() {
     let site = Site::new(Home::with_queue());
     let command = "seq 50; [ -e seen ] && echo second || echo first; touch seen; seq 50; exit 1";
@@ -62,7 +113,8 @@ fn the_graph_has_each_job_as_a_link_with_its_state() {
     assert_eq!(distinct.len(), 3, "{layers}");
     work(&site.server);
     tab.wait_for_text("completed");
-    tab.click_on("svg a[href$='/join']").wait_for_path("/jobs/join");
+    // Nothing changes any more that could take the link away under a click.
+    tab.open("/jobs/left/graph").click_on("svg a[href$='/join']").wait_for_path("/jobs/join");
     let many: Vec<String> = (0..420).map(|at| at.to_string()).collect();
     let many = many.join("\n");
     let many = site.server.home.file("many", many);

@@ -16,8 +16,13 @@ fn site_with_dead() -> Site {
 #[test]
 fn a_filter_is_in_the_url_and_the_same_after_a_reload() {
     let site = site_with_dead();
-    let tab = site.open("/jobs");
-    tab.wait_for("#age.live").open("/jobs?state=dead&exit_code=75");
+    let tab = site.tab();
+    // The first message of the stream comes while the reader types.
+    tab.hold_stream().open("/jobs").press("/");
+    assert_eq!(tab.focus(), "combobox \"state\"");
+    tab.type_text("dead").let_go();
+    assert_eq!(tab.focus(), "combobox \"state\"");
+    tab.fill("textbox", "exit code", "75").press("Enter").wait_for_path("/jobs?state=dead&exit_code=75");
     tab.wait_for_text("queuectl list --state dead --exit-code 75");
     assert_eq!(rows(&tab), ["d3", "d2", "d1"]);
     assert!(tab.text_of("#count").contains("3 jobs"));
@@ -93,7 +98,7 @@ fn ranges_are_chosen_by_shift_and_survive_changes_of_the_list() {
     tab.wait_for_role("link", "p3").wait_for_text("4 of 7 chosen");
     assert_eq!(tab.count("#jobs tr.chosen"), 4);
     assert_eq!(tab.focus(), "link \"d3\"", "the focus stays in its row");
-    tab.press("u").wait("none is chosen", "document.getElementById('chosen').hidden");
+    tab.press("u").wait("none is chosen", "document.getElementById('chosen').getClientRects().length === 0");
     tab.press("Enter").wait_for_path("/jobs/d3");
     // One first, then the others.
     tab.open("/jobs?state=dead&queue=mail").wait_for("#age.live").click("checkbox", "Choose all rows");
@@ -103,4 +108,29 @@ fn ranges_are_chosen_by_shift_and_survive_changes_of_the_list() {
     worker.signal(rustix::process::Signal::TERM);
     let left = site.server.get("/api/v1/count?queue=mail&state=dead");
     assert_eq!(left["count"], 3, "the first one died again, and the others were not touched");
+}
+
+#[test]
+fn chosen_jobs_are_edited_together() {
+    let site = site_with_dead();
+    let tab = site.open("/jobs?queue=mail");
+    tab.wait_for("#age.live").press("j").press("x").press("*").wait_for_text("all 3 that match are chosen");
+    tab.click("button", "edit").wait_for("dialog[open] input[name=queue]");
+    tab.fill("textbox", "queue", "slow").fill("spinbutton", "priority", "7");
+    tab.wait_for_text("queuectl edit … --set-queue slow --priority 7");
+    tab.click("button", "count them").wait_for_text("Edit 3 jobs? dead 3");
+    tab.wait_for_text("queuectl edit --queue mail --set-queue slow --priority 7");
+    assert_eq!(site.server.get("/api/v1/jobs/d1")["priority"], 0, "nothing is changed before the answer");
+    tab.click_on("dialog button[value=yes]").wait_for_text("edit: 3 of 3");
+    for id in ["d1", "d2", "d3"] {
+        let job = site.server.get(&format!("/api/v1/jobs/{id}"));
+        assert_eq!((&job["queue"], &job["priority"]), (&"slow".into(), &7.into()), "{job}");
+    }
+    let events = site.server.get("/api/v1/events?event=bulk_edit");
+    assert_eq!(events[0]["detail"], "3 of 3 jobs: queue, priority");
+    // What the server refuses is said.
+    site.expect_fault("422");
+    tab.open("/jobs?state=pending").wait_for("#age.live").press("j").press("x").press("e");
+    tab.fill("textbox", "time limit", "often").click("button", "count them").wait_for_text("timeout");
+    assert_eq!(site.server.get("/api/v1/jobs/p2")["timeout_ms"], serde_json::Value::Null);
 }

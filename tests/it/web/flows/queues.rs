@@ -21,6 +21,7 @@ fn a_queue_is_paused_with_a_reason_and_resumed() {
     tab.wait_for_text("Holds back 3 jobs").wait_for_text("no worker");
     tab.fill("textbox", "why (the others see it)", "smtp is down");
     tab.wait_for_text("queuectl queue pause mail --reason 'smtp is down'");
+    assert!(tab.text_of("form.line [data-shows=curl]").contains(r#"{"reason":"smtp is down"}"#));
     tab.click("button", "pause").wait_for_role("button", "resume").wait_for_text("paused by");
     let queue = site.server.get("/api/v1/queues/mail");
     assert_eq!(queue["pause_reason"], "smtp is down", "{queue}");
@@ -37,6 +38,8 @@ fn the_limits_of_a_queue_are_changed_and_lifted() {
     tab.fill("spinbutton", "jobs at once", "2").fill("textbox", "starts per time", "10/m");
     tab.fill("textbox", "resources of a job", "memory=512M,pids=100");
     tab.wait_for_text("queuectl queue set mail --concurrency 2 --rate 10/m --limits memory=512M,pids=100");
+    let curl = tab.text_of("form.limits [data-shows=curl]");
+    assert!(curl.starts_with("curl -X PATCH ") && curl.contains("\"concurrency\":2"), "{curl}");
     tab.click("button", "change the limits").wait_for_text("2 at once").wait_for_text("10/m");
     let queue = site.server.get("/api/v1/queues/mail");
     assert_eq!((&queue["concurrency"], &queue["limits"]["pids"]), (&json!(2), &json!(100)), "{queue}");

@@ -29,6 +29,21 @@ fn a_schedule_runs_now_pauses_and_shows_its_results() {
 }
 
 #[test]
+fn a_schedule_is_paused_with_a_reason_that_everyone_sees() {
+    let site = Site::new(home());
+    let tab = site.open_live("/schedules/sync");
+    tab.fill("textbox", "why (the others see it)", "the disk is full");
+    tab.wait_for_text("queuectl schedule pause sync --reason 'the disk is full'");
+    assert!(tab.text_of("#pause [data-shows=curl]").contains("/api/v1/schedules/sync/pause"));
+    tab.click("button", "pause").wait_for_role("button", "resume").wait_for_text("the disk is full");
+    assert_eq!(site.server.get("/api/v1/schedules/sync")["pause_reason"], "the disk is full");
+    tab.open("/schedules").wait_for_text("the disk is full");
+    site.server.home.run(["schedule", "list"]).ok().shows("(the disk is full)");
+    tab.open("/schedules/sync").click("button", "resume").wait_for_role("button", "pause");
+    assert_eq!(site.server.get("/api/v1/schedules/sync")["paused"], false);
+}
+
+#[test]
 fn the_form_shows_the_next_times_and_adds_the_schedule() {
     let site = Site::new(home());
     let tab = site.open_live("/schedules");

@@ -10,11 +10,10 @@ use crate::parts::number::{counted, grouped};
 use crate::parts::{bar, cli, job_row};
 use crate::problem::Problem;
 use crate::request::query::encode;
-use crate::routes::batches::eta;
 use domain::job::Job;
 use domain::text::hostile::printable;
 use domain::values::name::BatchName;
-use ops::jobs::batch::find;
+use ops::jobs::batch::{eta_ms, find};
 use store::{Batch, JobFilter, Page, Phase};
 
 const ROWS: usize = 100;
@@ -22,7 +21,7 @@ const ROWS: usize = 100;
 pub(crate) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let name: BatchName = visit.name("batch")?;
     let batch = find(visit.store, &name)?;
-    let eta_ms = eta(visit.store, &batch)?;
+    let eta_ms = eta_ms(visit.store, &batch)?;
     let jobs = first_jobs(visit, &batch)?;
     Ok(View::new(format!("Batch {name}"), Place::Batches)
         .with("batch", "Batch", head(visit, &batch, eta_ms))

@@ -36,6 +36,7 @@ const GROUPS: &[Group] = &[
             (&["*"], "choose all jobs that match"),
             (&["r"], "retry the chosen jobs, or that of the row"),
             (&["c"], "cancel them"),
+            (&["e"], "edit them"),
             (&["Del"], "remove them"),
             (&["u"], "choose none"),
         ],

@@ -4,11 +4,11 @@ use maud::{Markup, html};
 
 use crate::pages::visit::Visit;
 use crate::parts::button::Act;
-use crate::parts::cli;
+use crate::parts::{cli, form, job_fields};
 use crate::request::query::encode;
 use domain::job::JobRecord;
 use domain::job::life::StateName;
-use domain::text::hostile::printable_lines;
+use ops::jobs::change::Verb;
 
 /// Only what the state allows and the visitor may do.
 pub(super) fn buttons(visit: &Visit<'_>, record: &JobRecord) -> Markup {
@@ -49,34 +49,35 @@ pub(super) fn buttons(visit: &Visit<'_>, record: &JobRecord) -> Markup {
     html! {
         div .actions {
             @for act in &acts { (act.markup()) }
-            @if visit.may_administer() { (edit(&path, record)) }
         }
     }
 }
 
-/// Forms whose fields become a JSON body; those that are unchanged are left out.
-fn edit(path: &dyn Fn(&str) -> String, record: &JobRecord) -> Markup {
+/// The form that changes it, retries it with changes, or enqueues another like it: as far as its state allows.
+pub(super) fn edit(visit: &Visit<'_>, record: &JobRecord) -> Markup {
+    if !visit.may_administer() {
+        return html! {};
+    }
     let job = &record.job;
-    let is_running = job.life.state.name() == StateName::Processing;
+    let id = job.id.as_str();
+    let path = |verb: &str| visit.url(&format!("/api/v1/jobs/{}{verb}", encode(id)));
+    let state = job.life.state.name();
+    let (can_edit, can_retry) =
+        (!matches!(state, StateName::Processing | StateName::Completed), Verb::Retry.applies_to(state));
+    let command = if can_edit { cli::line(&["edit", id]) } else { cli::line(&["retry", id, "--edit"]) };
     html! {
-        details .form {
-            summary data-key="e" { @if is_running { "clone" } @else { "edit or clone" } }
-            form data-form {
-                @if printable_lines(&job.command) == job.command {
-                    label { span { "command" } textarea name="command" rows="3" { (job.command) } }
-                } @else {
-                    p .note { "The command has characters that cannot be shown: " code { (cli::line(&["edit", job.id.as_str()])) } " changes it." }
+        details .form #edit {
+            summary data-key="e" { @if can_edit || can_retry { "edit or clone" } @else { "clone" } }
+            form .make data-make=(path("")) data-method="PATCH" data-command=(command) {
+                div .wide { (job_fields::of_one(job)) }
+                (form::problem())
+                p .actions {
+                    @if can_retry { button type="submit" data-by="POST" data-to=(path("/retry")) data-wrap="edit" data-command=(cli::line(&["retry", id, "--edit"])) { "save and retry" } }
+                    @if can_edit { button type="submit" { "save" } }
+                    button type="submit" data-by="POST" data-to=(path("/clone")) data-then=(visit.url("/jobs/{id}")) { "clone" }
+                    span .note { "An empty field returns to its default." }
                 }
-                label { span { "queue" } input name="queue" value=(job.queue.as_str()); }
-                label { span { "priority" } input name="priority" type="number" value=(job.priority) data-number; }
-                label { span { "retries" } input name="max_retries" type="number" min="0" value=(job.life.max_retries) data-number; }
-                div {
-                    @if !is_running {
-                        button type="submit" data-act="POST" data-wrap="edit" data-path=(path("/retry")) { "save and retry" }
-                        button type="submit" data-act="PATCH" data-path=(path("")) { "save" }
-                    }
-                    button type="submit" data-act="POST" data-path=(path("/clone")) data-open="id" { "clone" }
-                }
+                @if can_edit { (form::same()) }
             }
         }
     }

@@ -36,6 +36,7 @@ pub(in crate::pages) const PARAMS: &[Param] = &[
     Param::new("attempt", NUMBER, "Its attempt"),
     Param::new("stream", TEXT, "Only this stream: stdout or stderr"),
     Param::new("line", NUMBER, "From this line on"),
+    Param::new("row", NUMBER, "The same, counting only the lines of the stream"),
     Param::new("q", TEXT, "Mark lines with this text, and begin with the first"),
 ];
 
@@ -60,7 +61,7 @@ pub(super) fn list(
     let hits: Vec<String> = window.hits.iter().map(u64::to_string).collect();
     html! {
         ol .log tabindex="0" aria-label="Output" data-job=(id) data-attempt=(attempt.number)
-            data-lines=(window.lines) data-running[attempt.ending.is_none()] data-hits=(hits.join(",")) {
+            data-lines=(window.lines) data-rows=(window.shown) data-first=(window.first) data-running[attempt.ending.is_none()] data-hits=(hits.join(",")) {
             (log_lines::items(now, &window.rows, &line_url(server, id, attempt.number)))
         }
     }
@@ -89,6 +90,8 @@ pub(in crate::pages) fn rows(call: &Call<'_>) -> Result<Answer, Problem> {
         only: parse_stream(query.get("stream"))?,
         text: query.get("q").map(str::to_owned),
         from: query.read("line")?,
+        row: query.read("row")?,
+        with_hits: false,
     };
     let window = lines::read(&Visit::of_call(call)?, &record, attempt, wanted)?;
     let list = list(call.server, &record.job.id, attempt, &window, wall_now());
@@ -177,10 +180,10 @@ impl Sent {
     fn message(&mut self, is_over: bool) -> Bytes {
         let (rows, has_skipped): (Vec<LogRow>, bool) = self.lines.take();
         let html = log_lines::items(wall_now(), &rows, &self.url).into_string();
-        let lines = self.lines.count();
+        let (lines, shown) = (self.lines.count(), self.lines.shown());
         message::event(
             "rows",
-            &json!({ "html": html, "lines": lines, "skipped": has_skipped, "over": is_over }),
+            &json!({ "html": html, "lines": lines, "rows": shown, "skipped": has_skipped, "over": is_over }),
         )
     }
 }

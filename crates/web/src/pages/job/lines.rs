@@ -1,22 +1,26 @@
 //! Lines of the output of an attempt: a window on them, or those that were printed since a follower looked.
 
+mod assembly;
+mod index;
+
 use std::collections::BTreeMap;
-use std::io::BufRead;
+use std::sync::PoisonError;
 
 use crate::pages::visit::Visit;
 use crate::parts::log_lines::{LogLine, LogRow};
-use crate::parts::sgr::{self, Look};
 use crate::problem::Problem;
 use domain::job::{Attempt, JobRecord};
 use domain::log::Stream;
 use domain::values::timestamp::Timestamp;
 use ops::jobs::logs::follow::missing;
-use ops::jobs::logs::{AttemptOutput, Piece, has_ended};
+use ops::jobs::logs::{Piece, has_ended};
+
+use assembly::{Assembly, Part};
+pub(crate) use index::LogIndexes;
+use index::{Output, Point, Totals};
 
 /// The most rows of a window.
 pub(super) const MAX_ROWS: usize = 200;
-/// Of one line, this much is read.
-const MAX_LINE_BYTES: usize = 16 << 10;
 /// The most lines with the text that is searched for whose numbers are kept.
 const MAX_HITS: usize = 1_000;
 /// Rows before the first line with the text.
@@ -30,6 +34,26 @@ pub(super) struct Wanted {
     pub(super) text: Option<String>,
     /// From this line on, instead of the last lines.
     pub(super) from: Option<u64>,
+    /// The same, but counting only the lines of the stream that is shown.
+    pub(super) row: Option<u64>,
+    /// Lists the lines with the text though a line is named.
+    pub(super) with_hits: bool,
+}
+
+impl Wanted {
+    fn lists_hits(&self) -> bool {
+        self.text.is_some() && (!self.names_first() || self.with_hits)
+    }
+
+    /// Whether the window begins with a certain line, instead of ending with the last one.
+    fn names_first(&self) -> bool {
+        self.from.is_some() || self.row.is_some()
+    }
+
+    /// Whether a line is before the window.
+    fn is_before(&self, number: u64, row: u64) -> bool {
+        self.from.is_some_and(|from| number < from) || self.row.is_some_and(|first| row < first)
+    }
 }
 
 /// The rows that were found, and how many lines there are so far.
@@ -37,54 +61,105 @@ pub(super) struct Wanted {
 pub(super) struct Window {
     pub(super) rows: Vec<LogRow>,
     pub(super) lines: u64,
+    /// Of the stream that is shown: its lines, and which of them is the first row.
+    pub(super) shown: u64,
+    pub(super) first: u64,
     /// The numbers of the lines with the text.
     pub(super) hits: Vec<u64>,
 }
 
+/// A window on the output. The index makes it cheap wherever it is: only the lines near it are read.
 pub(super) fn read(
     visit: &Visit<'_>,
     record: &JobRecord,
     attempt: &Attempt,
     wanted: Wanted,
 ) -> Result<Window, Problem> {
-    let home = &visit.server.options.location.home;
-    let mut output = AttemptOutput::new(home, &record.job, attempt);
-    let has_ended = has_ended(&record.job, attempt.number);
+    let output = Output {
+        store: visit.store,
+        home: &visit.server.options.location.home,
+        record,
+        attempt,
+        has_ended: has_ended(&record.job, attempt.number),
+    };
+    let index = visit.server.log_indexes.of(&output);
+    let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
+    let totals = index.catch_up(&output)?;
+    if let Some(error) = missing(&record.job.id, attempt).filter(|_| !totals.has_output) {
+        return Err(error.into());
+    }
+    let hits = if wanted.lists_hits() { find(&output, &wanted)? } else { Vec::new() };
+    let wanted = if wanted.names_first() { wanted } else { Wanted { from: before(&hits), ..wanted } };
+    let (only, shown) = (wanted.only, wanted.only.map_or(totals.lines, |only| index.lines_of(only)));
     let mut lines = Lines::new(wanted, attempt.started_at);
-    let mut has_output = false;
-    loop {
-        let pieces = output.read(visit.store, has_ended)?;
+    let begin = match (lines.wanted.from, lines.wanted.row) {
+        (Some(from), _) => index.point_before(from),
+        (None, Some(row)) => index.point_before_row(only, row),
+        (None, None) => {
+            let row = shown.saturating_sub(MAX_ROWS as u64 - 1);
+            lines.least = if only.is_none() { row } else { 0 };
+            index.point_before_row(only, row)
+        }
+    };
+    let mut reader = output.open();
+    if let Some(Point { bookmark, assembly, .. }) = begin
+        && reader.resume(output.store, output.has_ended, bookmark)?
+    {
+        lines.assembly = assembly.clone();
+    }
+    drop(index);
+    while !lines.is_full() {
+        let pieces = reader.read(output.store, output.has_ended)?;
         if pieces.is_empty() {
             break;
         }
-        has_output = true;
         for piece in &pieces {
             lines.add(piece);
         }
     }
-    match missing(&record.job.id, attempt).filter(|_| !has_output) {
-        Some(error) => Err(error.into()),
-        None => Ok(lines.window()),
+    Ok(lines.window(&totals, shown, hits))
+}
+
+/// The line with which the window begins if the text was found.
+fn before(hits: &[u64]) -> Option<u64> {
+    hits.first().map(|hit| hit.saturating_sub(ROWS_BEFORE_HIT).max(1))
+}
+
+/// The numbers of the lines with the text, of all the output.
+fn find(output: &Output<'_>, wanted: &Wanted) -> Result<Vec<u64>, Problem> {
+    let search = Wanted { from: Some(u64::MAX), ..wanted.clone() };
+    let mut lines = Lines::new(search, output.attempt.started_at);
+    let mut reader = output.open();
+    while lines.hits.len() < MAX_HITS {
+        let pieces = reader.read(output.store, output.has_ended)?;
+        if pieces.is_empty() {
+            break;
+        }
+        for piece in &pieces {
+            lines.add(piece);
+        }
     }
+    lines.close_all();
+    // Lines end in another order than they begin.
+    lines.hits.sort_unstable();
+    Ok(lines.hits)
 }
 
 /// The place of a row: after the line with this number has begun.
 type Place = (u64, bool);
 
-/// Assembles lines: each stream has one that has not ended.
+/// Keeps the rows that are wanted.
 #[derive(Debug)]
 pub(super) struct Lines {
     wanted: Wanted,
     started_at: Timestamp,
-    /// The lines before this one are on the page of a follower.
+    /// The lines before this one are of no interest, or on the page of a follower.
     least: u64,
     kept: BTreeMap<Place, LogRow>,
     /// Whether rows had to be left out for want of room.
     has_skipped: bool,
-    open: [Option<LogLine>; 2],
+    assembly: Assembly,
     has_changed: bool,
-    looks: [Look; 2],
-    begun: u64,
     hits: Vec<u64>,
 }
 
@@ -96,10 +171,8 @@ impl Lines {
             least: 0,
             kept: BTreeMap::new(),
             has_skipped: false,
-            open: [None, None],
+            assembly: Assembly::default(),
             has_changed: false,
-            looks: [Look::default(); 2],
-            begun: 0,
             hits: Vec::new(),
         }
     }
@@ -113,93 +186,108 @@ impl Lines {
     pub(super) fn add(&mut self, piece: &Piece) {
         self.has_changed = true;
         let chunk = match piece {
-            Piece::Cut { bytes } => return self.keep((self.begun, true), LogRow::Cut { bytes: *bytes }),
+            Piece::Cut { bytes } => return self.keep_cut(*bytes),
             Piece::Output(chunk) => chunk,
         };
         let at = self.started_at.saturating_add(chunk.at);
+        // Most pieces of a long output have neither a line of the window nor one with the text.
+        let may_have_hits = self.may_have_hits(&chunk.bytes);
         let mut rest = chunk.bytes.as_slice();
-        while !rest.is_empty() {
-            let mut after = rest;
-            let length = after.skip_until(b'\n').unwrap_or(rest.len());
-            let part = &rest[..length];
-            self.extend(chunk.stream, at, part.strip_suffix(b"\n").unwrap_or(part));
-            if part.ends_with(b"\n") {
-                self.close(chunk.stream);
+        while let Some(part) = Part::first(&mut rest) {
+            let can_skip = !may_have_hits && !self.may_keep(chunk.stream);
+            if can_skip && self.assembly.skip(chunk.stream, part) {
+                continue;
             }
-            rest = after;
+            if let Some(line) = self.assembly.extend(chunk.stream, at, part) {
+                self.take_line(line);
+            }
         }
     }
 
-    fn extend(&mut self, stream: Stream, at: Timestamp, part: &[u8]) {
-        let look = self.looks[slot(stream)];
-        let open = &mut self.open[slot(stream)];
-        if open.is_none() {
-            self.begun += 1;
-        }
-        let number = self.begun;
-        let line = open.get_or_insert_with(|| LogLine {
-            number,
-            at,
-            stream,
-            bytes: Vec::new(),
-            look,
-            is_hit: false,
-        });
-        line.overwrite(part, MAX_LINE_BYTES);
-    }
-
-    fn close(&mut self, stream: Stream) {
-        let Some(mut line) = self.open[slot(stream)].take() else {
-            return;
+    /// Whether a line of a piece with these bytes may have the text that is searched for.
+    fn may_have_hits(&self, bytes: &[u8]) -> bool {
+        let Some(text) = self.wanted.text.as_deref().filter(|_| self.hits.len() < MAX_HITS) else {
+            return false;
         };
-        if line.bytes.contains(&b'\x1b') {
-            sgr::follow(&line.bytes, &mut self.looks[slot(stream)]);
-        }
-        if self.wanted.only.is_some_and(|only| only != stream) {
-            return;
-        }
-        if self.mark(&mut line) && self.hits.len() < MAX_HITS {
-            self.hits.push(line.number);
-        }
-        self.keep((line.number, false), LogRow::Line(line));
+        // What is no UTF-8 is shown as replacement characters, which can be searched for.
+        std::str::from_utf8(bytes).map_or(true, |valid| valid.contains(text))
     }
 
-    /// Marks a line that has the text.
-    fn mark(&self, line: &mut LogLine) -> bool {
+    /// Whether the next line of a stream would be among the rows.
+    fn may_keep(&self, stream: Stream) -> bool {
+        let (number, row) = self.assembly.next(stream);
+        let is_wanted = self.wanted.only.is_none_or(|only| only == stream);
+        let has_room = self.kept.len() < MAX_ROWS
+            || !self.wanted.names_first()
+            || self.kept.last_key_value().is_some_and(|(last, _)| number < last.0);
+        is_wanted && has_room && number >= self.least && !self.wanted.is_before(number, row)
+    }
+
+    fn take_line(&mut self, mut line: LogLine) {
+        if self.wanted.only.is_some_and(|only| only != line.stream) {
+            return;
+        }
         let text = self.wanted.text.as_deref();
         line.is_hit = text.is_some_and(|text| String::from_utf8_lossy(&line.bytes).contains(text));
-        line.is_hit
+        if line.is_hit && self.hits.len() < MAX_HITS {
+            self.hits.push(line.number);
+        }
+        if !self.wanted.is_before(line.number, line.row) {
+            self.keep((line.number, false), LogRow::Line(line));
+        }
     }
 
-    /// The place with which the window begins; `None` if it has the last rows.
-    fn first(&self) -> Option<u64> {
-        let before_hit = || self.hits.first().map(|hit| hit.saturating_sub(ROWS_BEFORE_HIT));
-        self.wanted.from.or_else(before_hit)
+    fn keep_cut(&mut self, bytes: u64) {
+        let (number, row) = (self.count(), self.wanted.only.map_or(0, |only| self.assembly.begun_of(only)));
+        if !self.wanted.is_before(number, row) {
+            self.keep((number, true), LogRow::Cut { bytes });
+        }
     }
 
     fn keep(&mut self, place: Place, row: LogRow) {
-        let first = self.first();
-        if place.0 < self.least || first.is_some_and(|first| place.0 < first) {
+        if place.0 < self.least {
             return;
         }
         self.kept.insert(place, row);
-        if let Some(first) = first {
-            while self.kept.first_key_value().is_some_and(|(place, _)| place.0 < first) {
-                self.kept.pop_first();
-            }
-        }
         if self.kept.len() > MAX_ROWS {
-            let _ = if first.is_some() { self.kept.pop_last() } else { self.kept.pop_first() };
+            let _ = if self.wanted.names_first() { self.kept.pop_last() } else { self.kept.pop_first() };
             self.has_skipped = true;
         }
     }
 
-    /// All rows that are wanted, those of lines that have not ended too.
-    fn window(mut self) -> Window {
+    /// Whether the window has all its rows: nothing that follows can be one of them.
+    fn is_full(&self) -> bool {
+        let Some((last, _)) = self.kept.last_key_value() else { return false };
+        let is_over = |line: &LogLine| line.number > last.0;
+        self.wanted.names_first() && self.kept.len() == MAX_ROWS && self.assembly.open().all(is_over)
+    }
+
+    fn close_all(&mut self) {
         for stream in Stream::ALL {
-            self.close(stream);
+            if let Some(line) = self.assembly.close(stream) {
+                self.take_line(line);
+            }
         }
-        Window { rows: self.kept.into_values().collect(), lines: self.begun, hits: self.hits }
+    }
+
+    /// All rows that are wanted, those of lines that have not ended too.
+    fn window(mut self, totals: &Totals, shown: u64, hits: Vec<u64>) -> Window {
+        self.close_all();
+        // The output may have grown meanwhile.
+        let lines = totals.lines.max(self.count());
+        let shown = shown.max(self.shown());
+        let rows: Vec<LogRow> = self.kept.into_values().collect();
+        let first = rows.iter().find_map(|row| match row {
+            LogRow::Line(line) if self.wanted.only.is_some() => Some(line.row),
+            LogRow::Line(line) => Some(line.number),
+            LogRow::Cut { .. } => None,
+        });
+        Window { rows, lines, shown, first: first.unwrap_or(1), hits }
+    }
+
+    /// How many lines there are of the stream that is shown.
+    pub(super) fn shown(&self) -> u64 {
+        self.wanted.only.map_or_else(|| self.count(), |only| self.assembly.begun_of(only))
     }
 
     pub(super) fn has_changed(&self) -> bool {
@@ -207,13 +295,13 @@ impl Lines {
     }
 
     pub(super) fn count(&self) -> u64 {
-        self.begun
+        self.assembly.begun()
     }
 
     /// The rows since the last call, and whether some are missing before them. Lines that have not ended come again.
     pub(super) fn take(&mut self) -> (Vec<LogRow>, bool) {
         let is_wanted = |stream: Stream| self.wanted.only.is_none_or(|only| only == stream);
-        let open = self.open.iter().flatten().filter(|line| is_wanted(line.stream));
+        let open = self.assembly.open().filter(|line| is_wanted(line.stream));
         let open: Vec<(Place, LogRow)> =
             open.map(|line| ((line.number, false), LogRow::Line(line.clone()))).collect();
         let mut rows = std::mem::take(&mut self.kept);
@@ -221,13 +309,6 @@ impl Lines {
         self.has_changed = false;
         let rows = rows.into_iter().filter(|(place, _)| place.0 >= self.least).map(|(_, row)| row);
         (rows.collect(), std::mem::take(&mut self.has_skipped))
-    }
-}
-
-fn slot(stream: Stream) -> usize {
-    match stream {
-        Stream::Out => 0,
-        Stream::Err => 1,
     }
 }
 
@@ -246,6 +327,18 @@ mod tests {
         lines
     }
 
+    /// As [`read`] does it, without an index.
+    fn window(wanted: Wanted, pieces: &[(Stream, &str)]) -> Window {
+        let mut hits = Vec::new();
+        if wanted.lists_hits() {
+            let mut search = lines(Wanted { from: Some(u64::MAX), ..wanted.clone() }, pieces);
+            search.close_all();
+            hits = search.hits;
+        }
+        let wanted = if wanted.names_first() { wanted } else { Wanted { from: before(&hits), ..wanted } };
+        lines(wanted, pieces).window(&Totals::default(), 0, hits)
+    }
+
     fn texts(rows: &[LogRow]) -> Vec<(u64, String)> {
         let text = |row: &LogRow| match row {
             LogRow::Line(line) => (line.number, String::from_utf8_lossy(&line.bytes).into_owned()),
@@ -257,31 +350,44 @@ mod tests {
     #[test]
     fn lines_of_two_streams_are_in_the_order_in_which_they_began() {
         let pieces = [(Stream::Out, "a"), (Stream::Err, "x\n"), (Stream::Out, "b\nc"), (Stream::Err, "\n")];
-        let found = lines(Wanted::default(), &pieces).window();
+        let found = window(Wanted::default(), &pieces);
         assert_eq!(
             texts(&found.rows),
             [(1, "ab".into()), (2, "x".into()), (3, "c".into()), (4, String::new())]
         );
         assert_eq!(found.lines, 4);
         let only = Wanted { only: Some(Stream::Err), ..Wanted::default() };
-        assert_eq!(lines(only, &pieces).window().rows.len(), 2);
+        assert_eq!(window(only, &pieces).rows.len(), 2);
     }
 
     #[test]
     fn the_last_rows_are_kept_unless_a_line_or_a_text_is_named() {
         let text = (1..=1_000).map(|number| number.to_string() + "\n").collect::<String>();
         let pieces = [(Stream::Out, text.as_str())];
-        let last = lines(Wanted::default(), &pieces).window();
+        let last = window(Wanted::default(), &pieces);
         assert_eq!((last.rows.len(), texts(&last.rows)[0].0, last.lines), (MAX_ROWS, 801, 1_000));
-        let from = lines(Wanted { from: Some(11), ..Wanted::default() }, &pieces).window();
+        let from = window(Wanted { from: Some(11), ..Wanted::default() }, &pieces);
         assert_eq!((from.rows.len(), texts(&from.rows)[0].0), (MAX_ROWS, 11));
-        let text = lines(Wanted { text: Some("50".into()), ..Wanted::default() }, &pieces).window();
+        let text = window(Wanted { text: Some("50".into()), ..Wanted::default() }, &pieces);
         assert_eq!(
             (text.rows.len(), texts(&text.rows)[0].0, &text.hits[..2]),
             (MAX_ROWS, 40, &[50, 150][..])
         );
-        let none = lines(Wanted { text: Some("x".into()), ..Wanted::default() }, &pieces).window();
+        let none = window(Wanted { text: Some("x".into()), ..Wanted::default() }, &pieces);
         assert_eq!((texts(&none.rows)[0].0, none.hits.len()), (801, 0));
+    }
+
+    #[test]
+    fn the_rows_of_a_stream_are_counted_apart() {
+        let pieces: Vec<(Stream, &str)> =
+            (0..1_000).map(|at| (if at % 3 == 0 { Stream::Err } else { Stream::Out }, "x\n")).collect();
+        let only = Some(Stream::Err);
+        let last = window(Wanted { only, ..Wanted::default() }, &pieces);
+        assert_eq!((last.rows.len(), last.first, last.shown, last.lines), (MAX_ROWS, 135, 334, 1_000));
+        let row = window(Wanted { only, row: Some(11), ..Wanted::default() }, &pieces);
+        assert_eq!((row.rows.len(), row.first, texts(&row.rows)[0].0), (MAX_ROWS, 11, 31));
+        let line = window(Wanted { only, from: Some(32), ..Wanted::default() }, &pieces);
+        assert_eq!((line.first, texts(&line.rows)[0].0), (12, 34));
     }
 
     #[test]

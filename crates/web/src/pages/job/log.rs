@@ -136,6 +136,8 @@ impl Log<'_> {
             only: parse_stream(query.get("stream"))?,
             text: query.get("q").map(str::to_owned),
             from: query.read("line")?,
+            row: None,
+            with_hits: true,
         };
         let window = match lines::read(self.visit, self.record, self.attempt, wanted.clone()) {
             Ok(window) => window,

@@ -1,16 +1,15 @@
 //! The form that enqueues a job, with the command and the call that do the same.
 
 use maud::{Markup, html};
-use serde_json::{Map, Value};
 
 use crate::pages::view::{Place, View};
 use crate::pages::visit::Visit;
 use crate::parts::cli;
 use crate::parts::form::{Field, Form};
+use crate::parts::job_fields::Values;
 use crate::problem::Problem;
 use crate::request::query::{Param, TEXT};
 use domain::job::Job;
-use domain::job::spec::JobSpec;
 use domain::text::hostile::printable;
 use domain::values::name::JobId;
 
@@ -42,33 +41,6 @@ pub(in crate::pages) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     Ok(View::new("Enqueue", Place::Enqueue)
         .with_still("enqueue", "Enqueue a job", content)
         .with_script("forms.js"))
-}
-
-/// The fields of a job as a form shows them.
-struct Values(Map<String, Value>);
-
-impl Values {
-    fn of(job: Option<&Job>) -> Self {
-        let spec = job.map(JobSpec::editable).and_then(|spec| serde_json::to_value(spec).ok());
-        match spec {
-            Some(Value::Object(fields)) => Self(fields),
-            Some(_) | None => Self(Map::new()),
-        }
-    }
-
-    fn get(&self, name: &str) -> String {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        match self.0.get(name) {
-            None | Some(Value::Null) => String::new(),
-            Some(Value::Array(list)) => list.iter().map(text).collect::<Vec<_>>().join(", "),
-            Some(Value::Object(fields)) => fields
-                .iter()
-                .map(|(name, value)| format!("{name}={}", text(value)))
-                .collect::<Vec<_>>()
-                .join(","),
-            Some(value) => text(value),
-        }
-    }
 }
 
 /// Label, name, kind, flag and example of the fields of one line.
@@ -136,7 +108,7 @@ fn fields(values: &Values, fields: &[[&str; 5]]) -> Markup {
         @for [label, name, kind, flag, placeholder] in fields {
             // A copy does not start at the time of its original.
             @let value = if *kind == "time" { String::new() } else { values.get(name) };
-            (Field { label, name, kind, flag, placeholder, value: &value, is_required: false }.markup())
+            (Field { label, name, kind, flag, placeholder, value: &value, ..Field::default() }.markup())
         }
     }
 }

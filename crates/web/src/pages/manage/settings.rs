@@ -93,10 +93,10 @@ fn change(visit: &Visit<'_>, setting: &Setting) -> Markup {
         ..Act::default()
     };
     html! {
-        form .inline data-form {
-            input name="value" value=(setting.value) aria-label={ "Value of " (name) } aria-describedby={ "check-" (name) }
-                data-check={ "/api/v1/config/" (name) "/check" } data-key=(name) autocomplete="off" spellcheck="false";
-            button type="submit" data-act="PUT" data-path=(path) data-cli=(cli::line(&["config", "set", name, &setting.value])) aria-label={ "Save " (name) } { "save" }
+        form .inline data-make=(path) data-method="PUT" data-command=(cli::line(&["config", "set", name])) {
+            input name="value" data-flag="" value=(setting.value) aria-label={ "Value of " (name) } aria-describedby={ "check-" (name) }
+                data-check={ "/api/v1/config/" (name) "/check" } autocomplete="off" spellcheck="false";
+            button type="submit" aria-label={ "Save " (name) } { "save" }
             @if setting.origin == SettingOrigin::Store { (reset.markup()) }
         }
         p .check id={ "check-" (name) } role="status" {}

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use crate::pages::visit::Visit;
 use crate::parts::button::Act;
+use crate::parts::form;
 use crate::parts::form::Field;
 use crate::parts::job_row::cut;
 use crate::parts::number::counted;
@@ -16,7 +17,7 @@ use domain::text::shell::quote_words;
 use store::Queue;
 
 /// The limits in one line.
-pub(super) fn limits(queue: &Queue) -> Markup {
+pub(in crate::pages) fn limits(queue: &Queue) -> Markup {
     let has_limits = queue.concurrency.is_some() || queue.rate.is_some() || !queue.limits.is_none();
     html! {
         @if let Some((_, pause)) = &queue.paused {
@@ -36,7 +37,7 @@ fn path(visit: &Visit<'_>, name: &str, verb: &str) -> String {
     visit.url(&format!("/api/v1/queues/{}{verb}", encode(name)))
 }
 
-pub(super) fn resume<'a>(visit: &Visit<'_>, name: &str) -> Act<'a> {
+pub(in crate::pages) fn resume<'a>(visit: &Visit<'_>, name: &str) -> Act<'a> {
     Act {
         label: "resume",
         method: "POST",
@@ -79,18 +80,11 @@ fn pause(visit: &Visit<'_>, queue: &Queue) -> Markup {
         |states: &[StateName]| -> u64 { states.iter().filter_map(|state| queue.counts.get(state)).sum() };
     let waiting = count(&[StateName::Pending, StateName::Failed]);
     let running = queue.running();
-    html! {
-        form .line data-make=(path(visit, queue.name.as_str(), "/pause")) data-command=(command("pause", queue)) {
-            (Field { label: "why (the others see it)", name: "reason", flag: "--reason", placeholder: "smtp is down", ..Field::default() }.markup())
-            button type="submit" { "pause" }
-            p .effect {
-                "Holds back " b { (counted(waiting, "job", "jobs")) }
-                @if running > 0 { "; " (counted(running, "running job continues", "running jobs continue")) } "."
-            }
-            p .problem role="alert" data-shows="problem" hidden {}
-            (cli::block("cli"))
-        }
-    }
+    let effect = html! {
+        "Holds back " b { (counted(waiting, "job", "jobs")) }
+        @if running > 0 { "; " (counted(running, "running job continues", "running jobs continue")) } "."
+    };
+    form::pause(&path(visit, queue.name.as_str(), "/pause"), &command("pause", queue), &effect)
 }
 
 fn limit(visit: &Visit<'_>, queue: &Queue) -> Markup {
@@ -149,9 +143,9 @@ fn limit(visit: &Visit<'_>, queue: &Queue) -> Markup {
     html! {
         form .limits data-make=(path(visit, queue.name.as_str(), "")) data-method="PATCH" data-command=(command("set", queue)) {
             div .wide { @for field in &fields { (field.markup()) } }
-            p .problem role="alert" data-shows="problem" hidden {}
+            (form::problem())
             p .actions { button type="submit" { "change the limits" } span .note { "An empty field means no limit." } }
-            (cli::block("cli"))
+            (form::same())
         }
     }
 }

@@ -7,11 +7,13 @@ use maud::{Markup, html};
 use super::change;
 use crate::pages::view::{Place, View};
 use crate::pages::visit::Visit;
+use crate::parts::chart::Marks;
 use crate::parts::number::grouped;
 use crate::parts::{chart, cli, job_row, state, time};
 use crate::problem::Problem;
 use crate::request::query::{Param, TEXT, encode};
 use domain::job::life::StateName;
+use domain::metrics::resolution::start_of_minute;
 use domain::schedule::Schedule;
 use domain::text::hostile::printable;
 use domain::values::clock::TimeFormat;
@@ -80,6 +82,7 @@ fn history_chart(visit: &Visit<'_>, queue: &QueueName) -> Result<Markup, Problem
     }
     let span = parse_span(range).map_err(|error| Problem::invalid(error.to_string()))?;
     let timeline = history(visit.store, span, Some(queue))?;
+    let starts = visit.store.worker_starts(start_of_minute(timeline.first_minute()))?;
     let own = visit.url(&format!("/queues/{}", encode(queue.as_str())));
     Ok(html! {
         div .bar {
@@ -90,7 +93,7 @@ fn history_chart(visit: &Visit<'_>, queue: &QueueName) -> Result<Markup, Problem
                 }
             }
         }
-        (chart::ended(&timeline, visit.now))
+        (chart::ended(&timeline, visit.now, Marks { starts: &starts, shows_gaps: false }))
     })
 }
 

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::pages::visit::Visit;
 use crate::parts::button::Act;
-use crate::parts::cli;
+use crate::parts::{cli, form};
 use crate::request::query::encode;
 use domain::schedule::Schedule;
 
@@ -44,8 +44,25 @@ pub(super) fn all(visit: &Visit<'_>, schedule: &Schedule) -> Markup {
         ..Act::default()
     };
     html! {
-        @if visit.may_operate() { (short(visit, schedule)) }
-        @if visit.may_administer() { div .actions { (remove.markup()) } }
-        (cli::copyable(&cli::line(&["schedule", "run", name])))
+        @if visit.may_operate() {
+            div .actions {
+                (post(visit, schedule, "run now", "run").markup())
+                @if schedule.paused.is_some() { (post(visit, schedule, "resume", "resume").markup()) }
+                @if visit.may_administer() { (remove.markup()) }
+                (cli::copyable(&cli::line(&["schedule", "run", name])))
+            }
+        }
+    }
+}
+
+/// The form that pauses it, with a reason.
+pub(super) fn pause(visit: &Visit<'_>, schedule: &Schedule) -> Markup {
+    let name = schedule.name.as_str();
+    let path = visit.url(&format!("/api/v1/schedules/{}/pause", encode(name)));
+    let effect =
+        html! { "It enqueues nothing until it is resumed; runs that are due meanwhile are left out." };
+    html! {
+        h2 { "Pause" }
+        (form::pause(&path, &cli::line(&["schedule", "pause", name]), &effect))
     }
 }

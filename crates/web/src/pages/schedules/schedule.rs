@@ -23,10 +23,14 @@ pub(crate) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let all = visit.store.schedules_with_runs(RUNS_OF_WEEK)?;
     let runs =
         all.into_iter().find(|(known, _)| known.name == name).map(|(_, runs)| runs).unwrap_or_default();
+    let pause =
+        html! { @if visit.may_operate() && schedule.paused.is_none() { (actions::pause(visit, &schedule)) } };
     Ok(View::new(format!("Schedule {name}"), Place::Schedules)
         .with("schedule", "Schedule", head(visit, &schedule, &runs))
         .with("next", "Next times", coming(visit, &schedule))
-        .with("runs", "Last runs", last(visit, &runs)))
+        .with("runs", "Last runs", last(visit, &runs))
+        .with("pause", "Pause", pause)
+        .with_script("forms.js"))
 }
 
 fn head(visit: &Visit<'_>, schedule: &Schedule, runs: &[Run]) -> Markup {

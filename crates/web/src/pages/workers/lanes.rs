@@ -60,7 +60,10 @@ impl Lanes {
                     h2 { a .id href=(visit.url(&format!("/workers/{}", encode(id)))) { (printable(id)) } }
                     (condition(visit, worker))
                     span .facts { (facts(visit, worker)) }
-                    @if visit.may_operate() && !is_live(visit, worker) { (forget(visit, worker).markup()) }
+                    @if visit.may_operate() {
+                        @if !is_live(visit, worker) { (forget(visit, worker).markup()) }
+                        @else if worker.state == WorkerState::Running { (drain(visit, worker).markup()) }
+                    }
                 }
                 (self.lanes(visit, worker))
             }
@@ -149,6 +152,32 @@ pub(super) fn served(served: &ServedJobs) -> String {
         }
         ServedJobs::Batch(batch) => format!("batch {} only", printable(batch.as_str())),
         ServedJobs::Job(job) => format!("job {} only", printable(job.as_str())),
+    }
+}
+
+/// Lets this worker alone finish what it runs.
+pub(super) fn drain<'a>(visit: &Visit<'_>, worker: &Worker) -> Act<'a> {
+    let id = worker.id.as_str();
+    Act {
+        label: "drain this worker",
+        method: "POST",
+        path: visit.url(&format!("/api/v1/workers/{}/stop", encode(id))),
+        ask: format!("Drain worker {id}? It finishes what it runs, starts nothing more, and exits."),
+        cli: cli::line(&["worker", "stop", id]),
+        ..Act::default()
+    }
+}
+
+/// Kills what this worker runs.
+pub(super) fn stop_now<'a>(visit: &Visit<'_>, worker: &Worker) -> Act<'a> {
+    let id = worker.id.as_str();
+    Act {
+        label: "stop it now",
+        body: r#"{"now":true}"#.to_owned(),
+        ask: format!("Stop worker {id} now? Its running jobs are killed and run again later."),
+        cli: cli::line(&["worker", "stop", id, "--now"]),
+        is_final: true,
+        ..drain(visit, worker)
     }
 }
 

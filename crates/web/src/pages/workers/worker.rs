@@ -2,14 +2,14 @@
 
 use maud::html;
 
-use super::lanes::{Lanes, condition, forget, is_live, served};
+use super::lanes::{Lanes, condition, drain, forget, is_live, served, stop_now};
 use crate::pages::view::{Place, View};
 use crate::pages::visit::Visit;
 use crate::parts::{cli, time};
 use crate::problem::Problem;
 use domain::text::hostile::printable;
 use domain::values::name::WorkerId;
-use store::ServedJobs;
+use store::{ServedJobs, WorkerState};
 
 pub(crate) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let id: WorkerId = visit.name("worker")?;
@@ -44,9 +44,12 @@ pub(crate) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
             dt { "files" } dd { code { (printable(&worker.folder.display().to_string())) } }
         }
         @if visit.may_operate() {
-            @if is_live(visit, worker) {
-                p .note { "A stop concerns all workers of this queue on a machine: the page Workers has it." }
-            } @else { div .actions { (forget(visit, worker).markup()) } }
+            div .actions {
+                @if !is_live(visit, worker) { (forget(visit, worker).markup()) } @else {
+                    @if worker.state == WorkerState::Running { (drain(visit, worker).markup()) }
+                    (stop_now(visit, worker).markup())
+                }
+            }
         }
     };
     let slots = html! { h2 { "Slots" } (lanes.lanes(visit, worker)) };

@@ -20,7 +20,7 @@ use ops::json::{JobJson, RecordJson};
 use store::AfterEdit;
 
 /// The fields of a job to change. Null returns a field to its default, and removes a variable from `env`.
-type Fields = Map<String, Value>;
+pub(in crate::routes) type Fields = Map<String, Value>;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -39,7 +39,7 @@ pub(super) fn edit(call: &Call<'_>) -> Result<Answer, Problem> {
 pub(super) fn retry(call: &Call<'_>) -> Result<Answer, Problem> {
     let request: Retry = call.body_or_default()?;
     let Some(fields) = request.edit else {
-        return Answer::json(&JobJson::from(&change(call, Verb::Retry)?));
+        return Answer::json(&JobJson::from(&change(call, Verb::Retry)?.job));
     };
     // A changed command is a new command.
     call.require(Scope::Admin)?;
@@ -58,7 +58,7 @@ pub(super) fn clone(call: &Call<'_>) -> Result<Answer, Problem> {
     Ok(Answer::json(&JobJson::from(&copy))?.with_status(StatusCode::CREATED).at(&path))
 }
 
-fn parse(mut fields: Fields) -> Result<Edit, Problem> {
+pub(in crate::routes) fn parse(mut fields: Fields) -> Result<Edit, Problem> {
     let mut unset_env = Vec::new();
     if let Some(Value::Object(env)) = fields.get_mut("env") {
         let removed = env.iter().filter(|(_, value)| value.is_null()).map(|(name, _)| name.clone());

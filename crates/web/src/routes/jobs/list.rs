@@ -35,7 +35,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, Problem> {
     let (store, query) = (call.store()?, call.query());
     let request = FilterRequest::from_query(query)?;
     let _place = if request.is_search() { Some(enter_search(call)?) } else { None };
-    let limit = query.bounded("limit", DEFAULT_LIMIT, MAX_LIMIT)?.max(1);
+    let limit = query.bounded("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
     let columns = query.get("columns").map(parse_columns).transpose()?;
     let order =
         query.get("order").map(parse_order).transpose().map_err(|error| invalid(&error))?.unwrap_or_default();

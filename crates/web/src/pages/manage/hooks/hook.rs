@@ -66,26 +66,49 @@ fn head(visit: &Visit<'_>, hook: &Hook) -> Markup {
 
 fn queue(visit: &Visit<'_>, hook: &Hook, found: &HookDeliveries) -> Markup {
     html! {
-        div .bar { h2 { "Waiting" } span { (waiting(hook)) } }
+        @let name = hook.name.as_str();
+        @let can_retry = visit.may_operate() && !found.waiting.is_empty();
+        div .bar {
+            h2 { "Waiting" } span { (waiting(hook)) }
+            @if can_retry { (retry(visit, hook, "try all now", None).markup()) }
+            (cli::copyable(&cli::line(&["hook", "deliveries", name])))
+        }
         @if found.waiting.is_empty() { p .empty { "No event waits to be delivered." } } @else {
             div .scroll {
                 table .rows {
-                    thead { tr { th scope="col" { "delivery" } th scope="col" { "event" } th scope="col" { "since" } th scope="col" .number { "tries" } th scope="col" { "next try" } } }
-                    tbody { @for delivery in &found.waiting { (delivery_row(visit, delivery)) } }
+                    thead { tr { th scope="col" { "delivery" } th scope="col" { "event" } th scope="col" { "since" } th scope="col" .number { "tries" } th scope="col" { "next try" } @if can_retry { th scope="col" { span .hidden { "actions" } } } } }
+                    tbody { @for delivery in &found.waiting { (delivery_row(visit, hook, delivery)) } }
                 }
             }
         }
     }
 }
 
-fn delivery_row(visit: &Visit<'_>, delivery: &WaitingDelivery) -> Markup {
+/// Lets the workers try one delivery now, or all.
+fn retry<'a>(visit: &Visit<'_>, hook: &Hook, label: &'a str, delivery: Option<&str>) -> Act<'a> {
+    let name = hook.name.as_str();
+    let (part, words) = match delivery {
+        Some(id) => (format!("/deliveries/{}", encode(id)), vec!["hook", "retry", name, id]),
+        None => (String::new(), vec!["hook", "retry", name]),
+    };
+    Act {
+        label,
+        method: "POST",
+        path: visit.url(&format!("/api/v1/hooks/{}{part}/retry", encode(name))),
+        cli: cli::line(&words),
+        ..Act::default()
+    }
+}
+
+fn delivery_row(visit: &Visit<'_>, hook: &Hook, delivery: &WaitingDelivery) -> Markup {
     html! {
-        tr {
+        tr id={ "d-" (encode(&delivery.name)) } {
             td .id { (printable(&delivery.name)) }
             td .command title=(printable(&cut(&delivery.payload))) { (printable(&cut(&delivery.payload))) }
             td { (time::ago(visit.now, delivery.created_at)) }
             td .number { (delivery.tries) }
             td { @if delivery.is_sending { "now" } @else { (time::ago(visit.now, delivery.due_at)) } }
+            @if visit.may_operate() { td { @if !delivery.is_sending { div .actions { (retry(visit, hook, "try now", Some(&delivery.name)).markup()) } } } }
         }
     }
 }
