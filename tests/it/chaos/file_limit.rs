@@ -39,7 +39,7 @@ fn fault_29_a_worker_survives_a_file_size_limit() {
     let call = limited(crash_home.call(&["worker", "run", "--until-empty"]), 1_024);
     call.run().ok();
     for id in crash_home.ids() {
-        assert_eq!(crash_home.story(&id), "completed: success", "{id}: {}", crash_home.journal());
+        assert_eq!(crash_home.story_of_started(&id), "completed: success", "{id}: {}", crash_home.journal());
     }
 }
 

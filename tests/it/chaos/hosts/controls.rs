@@ -5,20 +5,19 @@ use std::time::Duration;
 use fastrand::Rng;
 use proof::ProofError;
 use proof::checker::Invariant;
-use proof::ledger::CommandEnd;
 use proof::nemesis::Nemesis;
-use proof::plan::{Plan, Timing};
+use proof::plan::{Plan, PoolPlan, Timing};
 use proof::sandbox::proxy::Fault;
-use proof::sandbox::{Sandbox, Server};
+use proof::sandbox::{Host, Sandbox, Server};
 use proof::trial::TrialLimits;
 
 use super::harness::Stage;
 use super::scenarios::shared_server;
-use crate::chaos::trials::controls::{DeclareDead, remove_escapes};
+use crate::chaos::trials::controls::{DeclareDead, RUNS_FOR, plain_jobs};
 use crate::cli::harness::background::Background;
 use crate::cli::postgres::Machine;
+use crate::engine::harness::wait_until;
 use crate::store::fixture::schema::Schema;
-use crate::store::postgres::proxy::proxy_to;
 
 /// A control gives up sooner on jobs that never finish.
 const LIMITS: TrialLimits = TrialLimits {
@@ -26,7 +25,7 @@ const LIMITS: TrialLimits = TrialLimits {
     max_stall: Duration::from_secs(8),
     up_to_load: 1.0,
 };
-const STRIKE_TIME: Duration = Duration::from_secs(6);
+const STRIKE_TIME: Duration = Duration::from_secs(3);
 /// How many seeds a control tries until it has turned red.
 const MAX_SEEDS: u64 = 8;
 
@@ -44,7 +43,7 @@ fn assert_violates(expected: Invariant, stage: impl Fn() -> Stage) {
     panic!("{expected} was not violated with {MAX_SEEDS} seeds, only: {found:#?}");
 }
 
-/// Cuts one host after the other off from the server.
+/// Cuts the host off from the server that runs the most jobs.
 struct CutOff {
     lasts: Duration,
 }
@@ -58,8 +57,16 @@ impl Nemesis for CutOff {
         "a host cut off from the server"
     }
 
-    fn strike(&mut self, sandbox: &Sandbox, random: &mut Rng) -> Result<bool, ProofError> {
-        let proxy = sandbox.hosts[random.usize(0..sandbox.hosts.len())].proxy.as_ref().expect("a proxy");
+    fn strike(&mut self, sandbox: &Sandbox, _random: &mut Rng) -> Result<bool, ProofError> {
+        let workers = sandbox.workers()?;
+        let running = |host: &&Host| {
+            let its = workers.iter().filter(|worker| worker.folder.starts_with(&host.home));
+            its.map(|worker| worker.running).sum::<u32>()
+        };
+        let Some(host) = sandbox.hosts.iter().filter(|host| running(host) > 0).max_by_key(running) else {
+            return Ok(false);
+        };
+        let proxy = host.proxy.as_ref().expect("a proxy");
         proxy.set(Fault::BlackHole);
         // This sleep is the duration of the fault, not synchronisation.
         std::thread::sleep(self.lasts);
@@ -73,22 +80,12 @@ fn cut_off(leases: f64) -> Stage {
     Stage::new(Server::behind_proxies(&shared_server()), CutOff { lasts })
 }
 
-/// Plain jobs of one length that fill every slot.
-fn plain_jobs(plan: &mut Plan, lives: Duration) {
-    plan.schedules.clear();
-    plan.clients.clear();
-    plan.each_job(|job| {
-        job.lives = lives;
-        job.ends = vec![CommandEnd::Exit(0)];
-        job.escapes.clear();
-        (job.queue, job.timeout, job.delay, job.unique_key) = (None, None, None, None);
-        job.depends_on.clear();
-    });
-}
-
 /// Other hosts take them over while they run.
 fn outlive_the_lease(plan: &mut Plan) {
     plain_jobs(plan, plan.timing.lease * 2);
+    // Half of the slots stay free for them.
+    let slots: u32 = plan.pools.iter().map(|pool| pool.count * pool.concurrency).sum();
+    plan.jobs.truncate(slots as usize / 2);
 }
 
 #[test]
@@ -103,8 +100,14 @@ fn control_of_hosts_without_self_fencing() {
 fn control_of_hosts_without_fencing() {
     assert_violates(Invariant::Fenced, || {
         let server = Server::behind_proxies(&shared_server());
-        Stage::new(server, DeclareDead).with_plans(remove_escapes).without("fencing")
+        Stage::new(server, DeclareDead).with_plans(end_while_stopped).without("fencing")
     });
+}
+
+/// Few slots, so that some jobs are left for every strike.
+fn end_while_stopped(plan: &mut Plan) {
+    plain_jobs(plan, RUNS_FOR);
+    plan.pools.fill(PoolPlan { count: 1, concurrency: 2 });
 }
 
 /// Whether a job starts whose priority puts it before the floor of its queue, which a first job has raised.
@@ -129,40 +132,50 @@ fn control_of_hosts_without_the_guard_of_floors() {
 
 /// Longer than a worker takes that hears of the job, on a busy machine. Without polls another one never starts it.
 const STARTS_WITHIN: &str = "10s";
-/// How far the worker is from the server: it takes this long, and more, to fall asleep.
-const DISTANCE: Duration = Duration::from_millis(40);
-/// Long enough that the worker claims no other job while it runs.
-const COMMAND: &str = "sleep 0.2";
 
-/// Enqueues jobs at each moment in which a worker falls asleep that does not poll. Returns whether all started.
-fn all_start(rounds: u64, guards: &str) -> bool {
+/// Stores a job after a worker that falls asleep has found none, and before its mark says that it listens: a trigger holds
+/// the mark back. Returns whether the job started, although the worker does not poll.
+fn starts_while_a_worker_falls_asleep(guards: &str) -> bool {
     let schema = Schema::new();
-    let proxy = proxy_to(&schema.address);
-    let (near, far) = (Machine::new(&schema, "near"), Machine::at(&proxy.address, "far"));
-    near.run("config set lease 120s").ok();
-    near.run("config set heartbeat_interval 30s").ok();
-    let worker = Background::start(far.call(&["worker", "run", "-q"]).env("QUEUECTL_WITHOUT", guards));
-    near.enqueue("first", COMMAND);
-    near.run("wait -q first").ok();
-    proxy.set(Fault::Delay(DISTANCE));
-    let all_started = (0..rounds).all(|round| {
-        let (wakes, follows) = (format!("wakes-{round}"), format!("follows-{round}"));
-        near.enqueue(&wakes, COMMAND);
-        // This sleep chooses the moment of the second job; it is not synchronisation.
-        std::thread::sleep(Duration::from_millis(250 + round * 67 % 400));
-        near.enqueue(&follows, COMMAND);
-        near.run(&format!("wait -q --timeout {STARTS_WITHIN} {wakes} {follows}")).status.success()
+    let machine = Machine::new(&schema, "near");
+    machine.run("config set lease 120s").ok();
+    machine.run("config set heartbeat_interval 30s").ok();
+    let (session, blocker) = (schema.session(), schema.session());
+    let folder = tempfile::tempdir().expect("a folder");
+    let worker = machine.call(&["worker", "run", "-q", "--concurrency", "1"]);
+    let worker = Background::start(worker.env("QUEUECTL_WITHOUT", guards));
+    let has = |sql: &str| !session.run(sql).is_empty();
+    wait_until("the worker listens", || has("select 1 from workers where listens = 1"));
+    let go = folder.path().join("go");
+    machine.enqueue("first", &format!("until [ -e '{}' ]; do sleep 0.02; done", go.display()));
+    wait_until("the worker has no room", || {
+        has("select 1 from workers where listens = 0") && has("select 1 from jobs where state = 'processing'")
     });
+    let pid = blocker.run("select pg_backend_pid()").remove(0);
+    blocker.run(&format!("select pg_advisory_lock({pid})"));
+    session.run(&format!(
+        "create function hold() returns trigger language plpgsql
+         as 'begin perform pg_advisory_xact_lock_shared({pid}); return new; end';
+         create trigger hold before update of listens on workers for each row when (new.listens = 1)
+         execute function hold()"
+    ));
+    std::fs::write(&go, "").expect("the command ends");
+    let waiting = format!("select 1 from pg_stat_activity where {pid} = any(pg_blocking_pids(pid))");
+    wait_until("the mark waits", || has(&waiting));
+    machine.enqueue("follows", "true");
+    blocker.run("select pg_advisory_unlock_all()");
+    let has_started = machine.run(&format!("wait -q --timeout {STARTS_WITHIN} follows")).status.success();
     drop(worker);
-    all_started
+    has_started
 }
 
 #[test]
 fn a_job_that_becomes_ready_while_a_worker_falls_asleep_starts() {
-    assert!(all_start(6, "polling"), "a job waited although a worker slept");
+    assert!(starts_while_a_worker_falls_asleep("polling"), "the worker slept");
 }
 
 #[test]
 fn control_of_hosts_without_the_second_look() {
-    assert!(!all_start(40, "polling,second_look"), "no job waited although the worker looked only once");
+    let has_started = starts_while_a_worker_falls_asleep("polling,second_look");
+    assert!(!has_started, "it started although the worker looked only once");
 }

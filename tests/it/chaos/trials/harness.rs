@@ -23,6 +23,8 @@ const LIMITS: TrialLimits = TrialLimits {
     max_stall: Duration::from_secs(60),
     up_to_load: 8.0,
 };
+/// Of a control, which gives up sooner on jobs that never finish.
+const LIMITS_OF_CONTROLS: TrialLimits = TrialLimits { max_stall: Duration::from_secs(8), ..LIMITS };
 /// How many seeds of each nemesis a test run tries, unless `tests/chaos` asks for more.
 const SEEDS: u64 = 2;
 /// How many seeds a test tries at most until the nemesis has struck, or a control has turned red.
@@ -94,7 +96,7 @@ impl Trials {
     pub(super) fn assert_violates(&self, expected: &[Invariant]) {
         let mut found = Vec::new();
         for seed in 1..=MAX_SEEDS {
-            let outcome = self.try_run(seed).0;
+            let outcome = self.try_run(seed, LIMITS_OF_CONTROLS).0;
             found.extend(outcome.verdict.violations);
             if let Some(violation) = found.iter().find(|one| expected.contains(&one.invariant)) {
                 println!("{}: violated with seed {seed}: {violation}", self.test);
@@ -106,7 +108,7 @@ impl Trials {
 
     /// One trial without violations.
     fn run(&self, seed: u64) -> TrialOutcome {
-        let (outcome, mut sandbox) = self.try_run(seed);
+        let (outcome, mut sandbox) = self.try_run(seed, LIMITS);
         if outcome.verdict.violations.is_empty() {
             return outcome;
         }
@@ -128,7 +130,7 @@ impl Trials {
         );
     }
 
-    fn try_run(&self, seed: u64) -> (TrialOutcome, Sandbox) {
+    fn try_run(&self, seed: u64, limits: TrialLimits) -> (TrialOutcome, Sandbox) {
         let program = Program::new(self.program.clone());
         let mut sandbox = Sandbox::new(&std::env::temp_dir(), program).expect("a sandbox");
         if let Some(guard) = self.without {
@@ -137,7 +139,7 @@ impl Trials {
         let mut nemesis = (self.create)(&mut sandbox);
         let mut plan = Plan::new(seed, nemesis.escapes());
         (self.adjust)(&mut plan);
-        let outcome = run_trial(&plan, nemesis.as_mut(), &sandbox, LIMITS, &NoObserver);
+        let outcome = run_trial(&plan, nemesis.as_mut(), &sandbox, limits, &NoObserver);
         (outcome.unwrap_or_else(|error| panic!("{} with seed {seed}: {error:?}", self.test)), sandbox)
     }
 }
