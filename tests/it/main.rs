@@ -18,6 +18,7 @@ mod engine;
 mod faults;
 mod folder_snapshot;
 mod fuzz;
+mod packages;
 mod postgres;
 #[cfg(debug_assertions)]
 // Released builds are linked statically, so nothing can stand between them and the system.
