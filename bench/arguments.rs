@@ -1,5 +1,7 @@
 //! The command line of the benchmarks.
 
+use std::path::PathBuf;
+
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
 
@@ -27,6 +29,9 @@ pub(crate) struct Arguments {
     /// How many jobs the stores of `dashboard` have
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<u32>,
+    /// Compare single commands and the start of a job with another build of queuectl, and nothing else
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["only", "long", "write"])]
+    pub(crate) against: Option<PathBuf>,
     /// Only these benchmarks (repeatable, or separated by commas)
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = PossibleValuesParser::new(BENCHMARKS.map(|(name, _)| name)))]
     only: Vec<String>,
@@ -44,6 +49,6 @@ impl Arguments {
 
     /// Whether to write the result into the document: always for a full run, otherwise only with `--write`.
     pub(crate) fn writes(&self) -> bool {
-        self.write || (self.only.is_empty() && !self.quick)
+        self.write || (self.only.is_empty() && self.against.is_none() && !self.quick)
     }
 }

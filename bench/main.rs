@@ -4,6 +4,7 @@
 //! times are not. `bench/run` starts this program; `docs/benchmarks.md` explains the numbers, and a full run writes
 //! them into it.
 
+mod against;
 mod arguments;
 mod benchmarks;
 mod output;
@@ -29,7 +30,7 @@ use crate::rig::workspace::Workspace;
 type Benchmark = fn(&Bench, &mut Report) -> Result<()>;
 
 /// In the order in which they run and appear in the document.
-const BENCHMARKS: [(&str, Benchmark); 19] = [
+const BENCHMARKS: [(&str, Benchmark); 20] = [
     ("limits", limits::run),
     ("enqueue-one", enqueue_one::run),
     ("enqueue-bulk", enqueue_bulk::run),
@@ -42,6 +43,7 @@ const BENCHMARKS: [(&str, Benchmark); 19] = [
     ("recovery", recovery::run),
     ("large-store", large_store::run),
     ("dashboard", dashboard::run),
+    ("pages", dashboard::in_browser),
     ("instructions", instructions::run),
     ("peers", peers::run),
     ("postgres", postgres::run),
@@ -95,6 +97,12 @@ fn measure(arguments: &Arguments) -> Result<ExitCode> {
         began: Instant::now(),
     };
     let mut report = Report::default();
+    if let Some(other) = &arguments.against {
+        report.begin("against");
+        against::run(&bench, other, &mut report)
+            .with_context(|| format!("failed to compare with {}", other.display()))?;
+        return Ok(if report.conclude() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
     for (name, benchmark) in BENCHMARKS.into_iter().filter(|(name, _)| arguments.includes(name)) {
         bench.progress(&format!("starting {name}"));
         report.begin(name);

@@ -1,6 +1,7 @@
 //! Tools of the benchmarks: processes, homes, filled stores, other queues, and repeated measurements.
 
 pub(crate) mod bare;
+pub(crate) mod browser;
 pub(crate) mod cluster;
 pub(crate) mod dashboard;
 pub(crate) mod filled;

@@ -13,7 +13,7 @@ use crate::rig::spawn::Program;
 use crate::rig::workspace::Home;
 
 /// Command lines, and how many times as long as `/bin/true` each may take.
-const VERBS: [(&[&str], f64); 7] = [
+pub(crate) const VERBS: [(&[&str], f64); 7] = [
     (&["--version"], 2.0),
     (&["enqueue", "--", "true"], 3.3),
     (&["enqueue", "--command", "true"], 3.3),
@@ -26,7 +26,7 @@ const VERBS: [(&[&str], f64); 7] = [
 const RELEASED: (&[&str], f64) = (&["enqueue", "--", "true"], 3.0);
 const RUNS_PER_ROUND: usize = 50;
 /// Jobs in the home that `status` and `list` show.
-const SHOWN_JOBS: usize = 10;
+pub(crate) const SHOWN_JOBS: usize = 10;
 
 pub(crate) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let rounds = if bench.quick { 6 } else { 20 };

@@ -28,13 +28,13 @@ use crate::rig::tiny_jobs;
 pub(crate) const STAMP: &str = "--stamp";
 const MAX_MEDIAN_MILLISECONDS: f64 = 5.0;
 const MAX_TAIL_MILLISECONDS: f64 = 15.0;
-const TAIL_QUANTILE: f64 = 0.99;
+pub(crate) const TAIL_QUANTILE: f64 = 0.99;
 const SLOTS: u32 = 4;
 /// A backlog that lasts longer than one measurement.
 const MIN_BACKLOG: u64 = 5_000;
 const BACKLOG_REFILL: u32 = 20_000;
 /// The measured jobs run before the backlog.
-const PRIORITY: &str = "100";
+pub(crate) const PRIORITY: &str = "100";
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Long enough for the worker to go to sleep again.
 const PAUSE_MILLISECONDS: std::ops::Range<u64> = 10..40;

@@ -24,6 +24,8 @@ pub(crate) struct Program {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) wall: Duration,
+    /// Of the process and the kernel for it.
+    pub(crate) cpu: Duration,
     pub(crate) max_rss_bytes: u64,
 }
 
@@ -65,7 +67,8 @@ impl Program {
             self.arguments
         );
         let kilobytes = u64::try_from(usage.ru_maxrss).context("the reported size is negative")?;
-        Ok(Run { wall, max_rss_bytes: kilobytes * 1024 })
+        let cpu = duration(usage.ru_utime)? + duration(usage.ru_stime)?;
+        Ok(Run { wall, cpu, max_rss_bytes: kilobytes * 1024 })
     }
 
     /// The seconds that each of `count` runs took.
@@ -151,6 +154,12 @@ fn wait_for(pid: pid_t) -> Result<(c_int, rusage)> {
     }
     // SAFETY: wait4 succeeded, so it initialised `usage`.
     Ok((status, unsafe { usage.assume_init() }))
+}
+
+fn duration(time: libc::timeval) -> Result<Duration> {
+    let context = "the reported time is negative";
+    let seconds = u64::try_from(time.tv_sec).context(context)?;
+    Ok(Duration::from_secs(seconds) + Duration::from_micros(u64::try_from(time.tv_usec).context(context)?))
 }
 
 fn pointers(strings: &[CString]) -> Vec<*mut c_char> {

@@ -45,15 +45,19 @@ impl Workspace {
 
     /// Another copy of the program, in the state right after an installation.
     pub(crate) fn copy_program(&self, name: &str) -> Result<PathBuf> {
+        self.copy(Path::new(env!("CARGO_BIN_EXE_queuectl")), name)
+    }
+
+    /// A copy of any program, in the state right after an installation.
+    pub(crate) fn copy(&self, program: &Path, name: &str) -> Result<PathBuf> {
         let copy = self.folder.join(name);
-        fs::copy(env!("CARGO_BIN_EXE_queuectl"), &copy)?;
+        fs::copy(program, &copy).with_context(|| format!("failed to copy {}", program.display()))?;
         Ok(copy)
     }
 
     /// A program as it is after a reboot. One that was just written lies in memory in larger pieces, and starts faster.
     pub(crate) fn copy_from_disk(&self, program: &Path, name: &str) -> Result<PathBuf> {
-        let copy = self.folder.join(name);
-        fs::copy(program, &copy)?;
+        let copy = self.copy(program, name)?;
         evict_from_page_cache(&copy)?;
         Ok(copy)
     }
@@ -64,9 +68,14 @@ impl Workspace {
 
     /// A new folder in the workspace, deleted on drop.
     pub(crate) fn home(&self, name: &str) -> Result<Home> {
+        self.home_of(name, &self.program())
+    }
+
+    /// As `home`, for another copy of the program, or another program.
+    pub(crate) fn home_of(&self, name: &str, program: &Path) -> Result<Home> {
         let folder = self.folder.join(name);
         fs::create_dir(&folder)?;
-        Ok(Home { folder, program: self.program(), server: None })
+        Ok(Home { folder, program: program.to_owned(), server: None })
     }
 
     /// As `home`, for a queue on a server.

@@ -16,13 +16,15 @@ use crate::output::report::{Bar, Report, Unit};
 use crate::rig::dashboard::Dashboard;
 use crate::rig::filled::Worker;
 use crate::rig::sample::Sample;
+use crate::rig::spawn::Run;
 use crate::rig::usage::resident_megabytes;
 use crate::rig::workspace::Home;
 
 const MIN_RATE: f64 = 0.8;
 const MAX_MORE_MEGABYTES: f64 = 32.0;
 const MAX_CLAIM_RATIO: f64 = 2.0;
-const MAX_CANCEL_MEGABYTES: f64 = 40.0;
+/// Of a command that changes all jobs of a tag.
+const MAX_COMMAND_MEGABYTES: f64 = 40.0;
 const BYTES_PER_MEGABYTE: f64 = 1024.0 * 1024.0;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Between two turns of the worker beside.
@@ -51,16 +53,21 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
         thread::sleep(TURN_INTERVAL);
     }
     let cancel = home.queuectl(&["cancel", "-q", "--tag", "x", "--yes"])?;
-    let retry = ["retry", "-q", "--state", "cancelled", "--yes"];
-    let (mut rates, mut more, mut cancelled) = (Sample::default(), Sample::default(), Sample::default());
+    let retry = ["retry", "-q", "--tag", "x", "--state", "cancelled", "--yes"];
+    let (mut rates, mut more) = (Sample::default(), Sample::default());
+    let (mut cancelled, mut retried) = (Sample::default(), Sample::default());
     let (mut by_command, mut by_api) = (Sample::default(), Sample::default());
     let mut seconds = Sample::default();
     for round in 1..=rounds {
         bench.progress(&format!("retrying {} jobs, round {round} of {rounds}", count(jobs)));
-        #[expect(clippy::cast_precision_loss, reason = "a size of memory")]
-        let peak = cancel.run()?.max_rss_bytes as f64 / BYTES_PER_MEGABYTE;
-        cancelled.push(peak);
-        let command = retry_beside(&mut worker, || Ok(home.queuectl(&retry)?.run()?.wall))?;
+        cancelled.push(peak_megabytes(&cancel.run()?));
+        let mut peak = 0.0;
+        let command = retry_beside(&mut worker, || {
+            let run = home.queuectl(&retry)?.run()?;
+            peak = peak_megabytes(&run);
+            Ok(run.wall)
+        })?;
+        retried.push(peak);
         cancel.run()?;
         let before = resident_megabytes(dashboard.pid())?;
         let mut peak = before;
@@ -85,9 +92,21 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     report.line(what, &beside, Unit::Ratio, Bar::AtMost(MAX_CLAIM_RATIO));
     let beside = Sample::of(by_api.median() / alone.median());
     report.line("a worker's turn beside the action, relative to alone", &beside, Unit::Ratio, Bar::None);
-    let most = Bar::AtMost(MAX_CANCEL_MEGABYTES);
-    report.line("`cancel --tag`: peak of resident memory", &cancelled, Unit::Megabytes, most);
-    dashboard.stop()
+    dashboard.stop()?;
+    bench.progress(&format!("removing {} jobs", count(jobs)));
+    let remove = home.queuectl(&["remove", "-q", "--tag", "x", "--yes"])?.run()?;
+    let removed = Sample::of(peak_megabytes(&remove));
+    let most = Bar::AtMost(MAX_COMMAND_MEGABYTES);
+    for (verb, peaks) in [("cancel", &cancelled), ("retry", &retried), ("remove", &removed)] {
+        let what = format!("`{verb} --tag`: peak of resident memory");
+        report.line(&what, peaks, Unit::Megabytes, most);
+    }
+    Ok(())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a size of memory")]
+fn peak_megabytes(run: &Run) -> f64 {
+    run.max_rss_bytes as f64 / BYTES_PER_MEGABYTE
 }
 
 /// Enqueues the jobs from a file that is written piece by piece: the memory of this process would count as that of the

@@ -10,6 +10,7 @@ use anyhow::Result;
 use crate::Bench;
 use crate::output::figure::count;
 use crate::output::report::{Bar, Report, Unit};
+use crate::rig::browser::Browser;
 use crate::rig::dashboard::Dashboard;
 use crate::rig::sample::Sample;
 use crate::rig::tiny_jobs;
@@ -72,6 +73,42 @@ fn watched(bench: &Bench, jobs: u32) -> Result<Watched> {
     }
     let seconds = tiny_jobs::drain_result(home.open()?.as_ref(), jobs)?.seconds;
     Ok(Watched { seconds, percent })
+}
+
+/// The same with both pages open in chromium, which needs far more of the machine than the dashboard does.
+pub(super) fn in_browser(bench: &Bench, report: &mut Report) -> Result<()> {
+    let (jobs, rounds) = if bench.quick { (3_000, 5) } else { (10_000, 7) };
+    let mut ratios = Sample::default();
+    for round in 1..=rounds {
+        bench.progress(&format!("drains with a browser and without, round {round} of {rounds}"));
+        let is_first = round % 2 == 0;
+        let before = if is_first { Some(shown(bench, jobs)?) } else { None };
+        let plain = plain(bench, jobs)?;
+        let shown = before.map_or_else(|| shown(bench, jobs), Ok)?;
+        ratios.push(plain / shown);
+    }
+    report.section(&format!(
+        "{} jobs `true`, {SLOTS} slots, with the overview and a followed log in chromium on the same machine",
+        count(jobs)
+    ));
+    report.line("drain rate, relative to none", &ratios, Unit::Ratio, Bar::AtLeast(MIN_RATIO));
+    Ok(())
+}
+
+fn shown(bench: &Bench, jobs: u32) -> Result<f64> {
+    let home = bench.workspace.home("dashboard-drain")?;
+    tiny_jobs::enqueue(&home, "true", jobs)?;
+    let dashboard = Dashboard::start(&home, &[])?;
+    let mut browser = Browser::start(&home)?;
+    for path in ["/".to_owned(), format!("/jobs/{jobs}")] {
+        let tab = browser.tab()?;
+        browser.open(&tab, &path)?;
+        browser.wait(&tab, "document.querySelector('#age.live')")?;
+    }
+    tiny_jobs::drain_by_slots(&home, SLOTS)?;
+    drop(browser);
+    dashboard.stop()?;
+    Ok(tiny_jobs::drain_result(home.open()?.as_ref(), jobs)?.seconds)
 }
 
 /// Reads a stream until the dashboard ends it.

@@ -24,6 +24,7 @@ const TAIL: f64 = 0.99;
 const EVENT_INTERVAL: Duration = Duration::from_millis(500);
 /// An event that has not arrived by then counts as lost.
 const PATIENCE: Duration = Duration::from_secs(10);
+const FIRST_MESSAGE: &[u8] = b"event: event\n";
 /// The end of what was read before, in which an event may begin.
 const KEPT_BYTES: usize = 64;
 
@@ -42,7 +43,8 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
     let mut listeners: Vec<Listener> =
         (0..STREAMS).map(|_| Listener::new(&dashboard)).collect::<Result<_>>()?;
     let events = if bench.quick { 10 } else { 60 };
-    // All of them listen when they have got the first one.
+    bench.progress(&format!("waiting until {} streams have begun", count(STREAMS)));
+    listeners.iter_mut().try_for_each(Listener::wait_for_state)?;
     deliver(store.as_ref(), &mut listeners, "ready-", 0)?;
     let (began, before) = (Instant::now(), cpu(dashboard.pid())?);
     let mut delays = Sample::default();
@@ -71,8 +73,19 @@ pub(super) fn run(bench: &Bench, report: &mut Report) -> Result<()> {
 impl Listener {
     fn new(dashboard: &Dashboard) -> Result<Self> {
         let stream = dashboard.open_stream("/api/v1/stream?topics=events")?;
-        stream.set_nonblocking(true)?;
         Ok(Self { stream, kept: Vec::new(), is_open: true })
+    }
+
+    /// Reads up to the first message, which has the whole state. From then on it reads without blocking.
+    fn wait_for_state(&mut self) -> Result<()> {
+        let mut piece = [0; 1 << 14];
+        while !self.kept.windows(FIRST_MESSAGE.len()).any(|part| part == FIRST_MESSAGE) {
+            let read = self.stream.read(&mut piece)?;
+            ensure!(read > 0, "a stream ended: {}", String::from_utf8_lossy(&self.kept));
+            self.kept.extend_from_slice(&piece[..read]);
+        }
+        self.kept.clear();
+        Ok(self.stream.set_nonblocking(true)?)
     }
 
     /// Reads what has arrived, and says whether the mark is in it.
