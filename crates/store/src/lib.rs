@@ -36,11 +36,13 @@ pub use rows::keys::*;
 pub use rows::transaction::{HotVerb, ReadWork, Verdict, WriteWork};
 pub use rows::transfer;
 pub use rows::tx::{Effects, Tx};
+pub use rows::views::history::HistoryCache;
 pub use schedules::{FireResult, NewSchedule, ScheduleEdit, ScheduleRefusal, Upcoming};
 pub use upkeep::*;
 pub use workers::*;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::settings::Settings;
@@ -98,6 +100,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     fn spans_machines(&self) -> bool {
         false
     }
+
+    /// What this process remembers of the history. Its connections may share one.
+    fn history_cache(&self) -> &Arc<HistoryCache>;
+    fn share_history_cache(&mut self, cache: Arc<HistoryCache>);
 
     /// Something that is different after every change by any process. It may also be different without one.
     fn version(&self) -> Result<StoreVersion>;

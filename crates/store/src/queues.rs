@@ -51,7 +51,7 @@ impl dyn Store + '_ {
 
     /// Every queue by name, with everything that happened in it since the store counts.
     pub fn total_metrics(&self) -> Result<Vec<QueueMetrics>> {
-        self.view(metrics::total)
+        self.view(|tx| metrics::total(tx, self.history_cache()))
     }
 
     /// Every queue by name, with what happened in it since the beginning of the minute of this time. It must be within the
@@ -64,7 +64,7 @@ impl dyn Store + '_ {
     pub fn history(&self, range: Duration, queue: Option<&QueueName>) -> Result<Option<Timeline>> {
         self.view(|tx| match queue.map(|name| queues::find_id(tx, name)).transpose()? {
             Some(None) => Ok(None),
-            queue_id => history::history(tx, range, queue_id.flatten()).map(Some),
+            queue_id => history::history(tx, self.history_cache(), range, queue_id.flatten()).map(Some),
         })
     }
 

@@ -4,13 +4,13 @@
 //! the server outlives every condition of its store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::problem::{Outage, Problem};
 use ops::home::location::Location;
 use ops::home::open::{open_existing, open_existing_within};
-use store::{Store, StoreError, StoreVersion};
+use store::{HistoryCache, Store, StoreError, StoreVersion};
 
 /// How many connections were opened.
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
@@ -36,6 +36,7 @@ pub(crate) struct Pool {
     location: Location,
     readers: Lane,
     writers: Lane,
+    history_cache: Arc<HistoryCache>,
 }
 
 /// A connection, with a number that no other one of this process has.
@@ -137,7 +138,8 @@ impl Pool {
     /// For a queue that exists. The pool never creates one: a deleted home must stay deleted.
     pub(crate) fn new(location: Location) -> Self {
         let location = Location { is_named: true, ..location };
-        Self { location, readers: Lane::new(READERS), writers: Lane::new(WRITERS) }
+        let (readers, writers) = (Lane::new(READERS), Lane::new(WRITERS));
+        Self { location, readers, writers, history_cache: Arc::default() }
     }
 
     /// A connection for a request that arrived at this time.
@@ -149,9 +151,7 @@ impl Pool {
         let (mut taken, lock_timeout) = lane.enter(arrived)?;
         let opened = match taken.connection.take() {
             Some(known) => known.store.wait_at_most(lock_timeout).map(|()| known).map_err(Problem::from),
-            None => open_existing_within(&self.location, lock_timeout)
-                .map(|store| Connection { number: CONNECTIONS.fetch_add(1, Ordering::Relaxed), store })
-                .map_err(Problem::from),
+            None => self.connect(lock_timeout),
         };
         match opened {
             Ok(connection) => taken.connection = Some(connection),
@@ -161,6 +161,12 @@ impl Pool {
             }
         }
         Ok(taken)
+    }
+
+    fn connect(&self, lock_timeout: Duration) -> Result<Connection, Problem> {
+        let mut store = open_existing_within(&self.location, lock_timeout)?;
+        store.share_history_cache(Arc::clone(&self.history_cache));
+        Ok(Connection { number: CONNECTIONS.fetch_add(1, Ordering::Relaxed), store })
     }
 
     /// A connection of its own, for a reader that keeps it for a long time.

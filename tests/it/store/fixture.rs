@@ -123,15 +123,13 @@ pub struct Fixture {
     pub store: Box<dyn Store>,
     pub clock: Arc<TestClock>,
     /// Deleted with the fixture, after the store was closed.
-    _place: Option<Place>,
+    place: Option<Place>,
 }
 
 /// Where a store is.
 #[derive(Debug)]
 enum Place {
-    #[expect(dead_code, reason = "held to be deleted")]
     Folder(TempDir),
-    #[expect(dead_code, reason = "held to be deleted")]
     Schema(Schema),
 }
 
@@ -139,27 +137,38 @@ impl Fixture {
     pub fn sqlite() -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
         let fixture = Self::sqlite_in(home.path());
-        Self { _place: Some(Place::Folder(home)), ..fixture }
+        Self { place: Some(Place::Folder(home)), ..fixture }
     }
 
     /// The store in a schema of its own.
     pub fn postgres() -> Self {
         let schema = Schema::new();
         let fixture = Self::postgres_in(&schema, Arc::new(TestClock::default()));
-        Self { _place: Some(Place::Schema(schema)), ..fixture }
+        Self { place: Some(Place::Schema(schema)), ..fixture }
     }
 
     /// The store in a schema that the caller owns, with a session of its own.
     pub fn postgres_in(schema: &Schema, clock: Arc<TestClock>) -> Self {
         let store = schema.open(clock.clone()).expect("a store");
-        Self { store: Box::new(store), clock, _place: None }
+        Self { store: Box::new(store), clock, place: None }
     }
 
     /// The store in a folder that the caller owns.
     pub fn sqlite_in(home: &Path) -> Self {
         let clock = Arc::new(TestClock::default());
         let store = SqliteStore::open(&home.join("queue.db"), clock.clone()).expect("a store");
-        Self { store: Box::new(store), clock, _place: None }
+        Self { store: Box::new(store), clock, place: None }
+    }
+
+    /// Another connection to the same store, as of a process that has just started.
+    pub fn new_connection(&self) -> Box<dyn Store> {
+        match self.place.as_ref().expect("the fixture owns its place") {
+            Place::Folder(home) => {
+                let path = home.path().join("queue.db");
+                Box::new(SqliteStore::open(&path, self.clock.clone()).expect("a store"))
+            }
+            Place::Schema(schema) => Box::new(schema.open(self.clock.clone()).expect("a store")),
+        }
     }
 
     // Time

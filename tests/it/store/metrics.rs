@@ -8,13 +8,15 @@ use domain::job::outcome::{Outcome, OutcomeName};
 use domain::job::{Attempt, Usage};
 use domain::metrics::activity::{Activity, EndedAttempt};
 use domain::metrics::histogram::{RUN_BOUNDS, WAIT_BOUNDS};
-use domain::metrics::history::Point;
+use domain::metrics::history::{Point, Timeline};
 use domain::settings::SettingKey;
-use domain::values::name::WorkerId;
+use domain::values::name::{QueueName, WorkerId};
 use domain::values::signal::Signal;
 use store::retention::RetentionPass;
 use store::transfer::{ImportRules, Line};
-use store::{Cursor, JobFilter, Prunable, PruneStep, QueueMetrics, QueueRemoval, Settlement, settings};
+use store::{
+    Cursor, JobFilter, Prunable, PruneStep, QueueMetrics, QueueRemoval, Settlement, Store, settings,
+};
 
 use super::fixture::new_job::{job, queue_name};
 use super::fixture::{ACTOR, FAILURE, Fixture, every_store, settlement};
@@ -41,6 +43,9 @@ every_store!(
     a_history_has_what_happened_when_it_happened,
     a_history_keeps_its_sums_when_it_is_folded,
     a_history_has_no_points_while_no_worker_ran,
+    a_process_that_remembers_the_past_answers_like_a_new_one,
+    a_clock_that_was_days_ahead_hides_no_totals,
+    a_clock_that_was_set_back_is_noticed_later_too,
 );
 
 const MINUTE: u64 = 60;
@@ -534,4 +539,96 @@ fn a_history_has_no_points_while_no_worker_ran(fixture: &Fixture) {
     let points = points(fixture, HOUR, None);
     assert_eq!(points.iter().map(|(_, point)| point.enqueued).sum::<u64>(), 11);
     assert_eq!(points.iter().filter(|(_, point)| point.depth.is_some()).count(), 1, "{points:?}");
+}
+
+/// Everything that a process remembers parts of: the totals, and histories.
+fn remembered(store: &dyn Store) -> (Vec<QueueMetrics>, Vec<Timeline>) {
+    let history = |seconds, queue: Option<&QueueName>| {
+        let timeline = store.history(Duration::from_secs(seconds), queue).expect("a history");
+        timeline.expect("the queue exists")
+    };
+    let ranges = [2 * MINUTE, 15 * MINUTE, HOUR, 6 * HOUR, 7 * DAY, 90 * DAY];
+    let mail = queue_name("mail");
+    let histories = ranges.into_iter().flat_map(|range| [history(range, None), history(range, Some(&mail))]);
+    (store.total_metrics().expect("the totals"), histories.collect())
+}
+
+/// Removes the queue with its jobs, and makes it again.
+fn replace_queue(fixture: &Fixture, worker: &WorkerId) {
+    let name = queue_name("mail");
+    for id in fixture.list_by(&JobFilter { queue: Some(name.clone()), ..JobFilter::default() }, 100) {
+        fixture.remove(&id);
+    }
+    assert_eq!(fixture.store.remove_queue(&name, ACTOR).expect("an answer"), QueueRemoval::Removed);
+    fixture.enqueue(job("again").queue("mail"));
+    run(fixture, worker, 5, Outcome::Success);
+    fixture.remove("again");
+}
+
+/// While minutes end, rows get coarser, a queue is removed and made again, and the clock is set.
+fn a_process_that_remembers_the_past_answers_like_a_new_one(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let steps = [7, 50, 3 * MINUTE, 9 * MINUTE, 4 * MINUTE, 11 * MINUTE, 5 * HOUR, 20, 26 * HOUR, 2 * MINUTE];
+    let mut folded_at = None;
+    for (round, pause) in steps.into_iter().cycle().take(40).enumerate() {
+        let mail = format!("mail-{round}");
+        fixture.enqueue_all([
+            job(&format!("j-{round}")).max_retries(0),
+            job(&mail).queue("mail").max_retries(0),
+        ]);
+        // Some jobs stay out of the samples for a while.
+        if round % 3 != 1 {
+            fixture.store.sample_depth().expect("a sample");
+        }
+        for outcome in [Outcome::Success, FAILURE] {
+            run(fixture, &worker, 50 * round as u64, outcome);
+        }
+        match round % 8 {
+            3 => {
+                fold(fixture);
+                folded_at = Some(fixture.now());
+            }
+            5 => replace_queue(fixture, &worker),
+            6 => fixture.clock.jump(-30 * 60_000),
+            7 => fixture.clock.jump(30 * 60_000),
+            _ => {}
+        }
+        let (totals, histories) = remembered(fixture.store.as_ref());
+        let (new_totals, new_histories) = remembered(fixture.new_connection().as_ref());
+        assert_eq!(totals, new_totals, "round {round}");
+        // Until it is read again, a history has the times of before a fold, which are finer.
+        if folded_at.is_none_or(|at| fixture.now().since(at) > Duration::from_secs(15 * MINUTE)) {
+            assert!(histories == new_histories, "round {round}");
+        }
+        fixture.pass_secs(pause);
+    }
+}
+
+fn a_clock_that_was_days_ahead_hides_no_totals(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    for at in 0..3 {
+        fixture.enqueue(job(&format!("j{at}")));
+        run(fixture, &worker, 20, Outcome::Success);
+        fixture.pass_secs(2 * DAY);
+        fold(fixture);
+    }
+    fixture.clock.jump(-5 * DAY_MILLIS);
+    assert_eq!(total(fixture, "default").activity.outcomes, recounted(fixture, "default").outcomes);
+}
+
+/// Minutes that run twice are in the totals twice, also for a process that read them before.
+fn a_clock_that_was_set_back_is_noticed_later_too(fixture: &Fixture) {
+    let worker = fixture.worker("w");
+    let started = || total(fixture, "default").activity.started;
+    fixture.pass_secs(HOUR);
+    assert_eq!(fixture.store.total_metrics().expect("the totals"), []);
+    fixture.enqueue("first");
+    run(fixture, &worker, 1, Outcome::Success);
+    fixture.pass_secs(10 * MINUTE);
+    assert_eq!(started(), 1);
+    fixture.clock.jump(-30 * 60_000);
+    fixture.enqueue("second");
+    run(fixture, &worker, 1, Outcome::Success);
+    fixture.pass_secs(31 * MINUTE);
+    assert_eq!(started(), 2);
 }

@@ -46,6 +46,12 @@ impl Timeline {
         Self { first, step, points: BTreeMap::new() }
     }
 
+    /// Leaves out what is before a later beginning of the time.
+    pub fn begin_with(&mut self, first: i64) {
+        self.first = start_of(first, self.step);
+        self.points = self.points.split_off(&self.first);
+    }
+
     /// The first minute that it covers.
     pub fn first_minute(&self) -> i64 {
         self.first
@@ -178,6 +184,21 @@ mod tests {
         let started: Vec<(i64, u64)> =
             timeline.points().map(|(at, point)| (minute_of(at), point.activity.started)).collect();
         assert_eq!(started, [(640, 2), (642, 1), (998, 1)]);
+    }
+
+    #[test]
+    fn a_later_beginning_leaves_out_the_steps_before_it() {
+        let mut timeline = Timeline::new(hours(6), at(1_000));
+        let mut activity = Activity::default();
+        activity.record_start(Duration::ZERO);
+        for minute in [640, 642, 999] {
+            timeline.add_activity(minute, &activity);
+        }
+        timeline.begin_with(643);
+        assert_eq!(timeline.first_minute(), 642, "steps are whole");
+        timeline.add_activity(641, &activity);
+        let minutes: Vec<i64> = timeline.points().map(|(at, _)| minute_of(at)).collect();
+        assert_eq!(minutes, [642, 998]);
     }
 
     #[test]

@@ -14,14 +14,15 @@
 //! The folder is in the home of the process, and the folders of other homes are out of reach, as on another machine.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use domain::settings::Settings;
 use domain::values::name::WorkerId;
 use domain::values::timestamp::Timestamp;
 use store::{
-    Effects, Exchange, ExchangeResult, NewWorker, Notice, Orders, Pace, ReadWork, Result, Store, StoreError,
-    StoreVersion, Wake, WriteWork,
+    Effects, Exchange, ExchangeResult, HistoryCache, NewWorker, Notice, Orders, Pace, ReadWork, Result,
+    Store, StoreError, StoreVersion, Wake, WriteWork,
 };
 use sys::process::Holder;
 
@@ -122,6 +123,14 @@ impl Store for SimulatedNetwork {
 
     fn spans_machines(&self) -> bool {
         true
+    }
+
+    fn history_cache(&self) -> &Arc<HistoryCache> {
+        self.store.history_cache()
+    }
+
+    fn share_history_cache(&mut self, cache: Arc<HistoryCache>) {
+        self.store.share_history_cache(cache);
     }
 
     fn version(&self) -> Result<StoreVersion> {

@@ -29,8 +29,8 @@ use crate::rows::verbs::exchange;
 use crate::rows::views::orders;
 use crate::rows::{Sql, params};
 use crate::{
-    Exchange, ExchangeResult, HotVerb, NewWorker, Notice, Orders, Pace, Result, Store, StoreError,
-    StoreVersion, Wake,
+    Exchange, ExchangeResult, HistoryCache, HotVerb, NewWorker, Notice, Orders, Pace, Result, Store,
+    StoreError, StoreVersion, Wake,
 };
 use domain::settings::{Durability, Settings};
 use domain::values::name::WorkerId;
@@ -54,6 +54,7 @@ pub struct PostgresStore {
     server_offset: AtomicI64,
     /// The listener of the worker that uses this store.
     hearing: Mutex<Option<Arc<Hearing>>>,
+    history_cache: Arc<HistoryCache>,
 }
 
 #[derive(Debug)]
@@ -136,6 +137,7 @@ impl PostgresStore {
             clock,
             server_offset: AtomicI64::new(0),
             hearing: Mutex::default(),
+            history_cache: Arc::default(),
         }
     }
 
@@ -410,6 +412,14 @@ impl Store for PostgresStore {
             }
             HotVerb::Prune(step) => self.prune_together(step, work),
         }
+    }
+
+    fn history_cache(&self) -> &Arc<HistoryCache> {
+        &self.history_cache
+    }
+
+    fn share_history_cache(&mut self, cache: Arc<HistoryCache>) {
+        self.history_cache = cache;
     }
 
     /// Which transactions a snapshot sees: a commit always changes that. So do those of other users of the server.

@@ -19,7 +19,8 @@ use crate::rows::tx::{Effects, Tx};
 use crate::rows::verbs::exchange;
 use crate::rows::views::orders;
 use crate::{
-    Exchange, ExchangeResult, NewWorker, Notice, Orders, Result, Store, StoreError, StoreVersion, Wake,
+    Exchange, ExchangeResult, HistoryCache, NewWorker, Notice, Orders, Result, Store, StoreError,
+    StoreVersion, Wake,
 };
 use domain::settings::Durability;
 use domain::values::name::WorkerId;
@@ -32,6 +33,7 @@ use sys::{bell, failpoint, last_error};
 pub struct SqliteStore {
     opened: Mutex<OpenDatabase>,
     clock: Arc<dyn Clock>,
+    history_cache: Arc<HistoryCache>,
 }
 
 impl SqliteStore {
@@ -42,7 +44,7 @@ impl SqliteStore {
 
     /// As [`Self::open`], for a caller that waits no longer than this for a lock.
     pub fn open_within(path: &Path, clock: Arc<dyn Clock>, lock_timeout: Duration) -> Result<Self> {
-        let store = Self { opened: Mutex::new(open(path, lock_timeout)?), clock };
+        let store = Self::with(open(path, lock_timeout)?, clock);
         store.adopt_settings()?;
         Ok(store)
     }
@@ -54,7 +56,11 @@ impl SqliteStore {
 
     /// As [`Self::open_read_only`], for a caller that cannot wait long for a lock.
     pub fn open_read_only_within(path: &Path, clock: Arc<dyn Clock>, lock_timeout: Duration) -> Result<Self> {
-        Ok(Self { opened: Mutex::new(read_only::open(path, lock_timeout)?), clock })
+        Ok(Self::with(read_only::open(path, lock_timeout)?, clock))
+    }
+
+    fn with(opened: OpenDatabase, clock: Arc<dyn Clock>) -> Self {
+        Self { opened: Mutex::new(opened), clock, history_cache: Arc::default() }
     }
 
     /// Copies the whole queue into one file in one snapshot, while other processes continue to use it.
@@ -226,6 +232,14 @@ impl Store for SqliteStore {
 
     fn wait_at_most(&self, lock_timeout: Duration) -> Result<()> {
         self.lock().set_lock_timeout(lock_timeout)
+    }
+
+    fn history_cache(&self) -> &Arc<HistoryCache> {
+        &self.history_cache
+    }
+
+    fn share_history_cache(&mut self, cache: Arc<HistoryCache>) {
+        self.history_cache = cache;
     }
 
     fn version(&self) -> Result<StoreVersion> {

@@ -80,7 +80,7 @@ pub(crate) fn encoded(content: &Content) -> Vec<u8> {
 }
 
 pub(crate) fn decoded(bytes: &[u8]) -> Result<Content> {
-    Ok(Numbers::decode(bytes)?.into_content())
+    Ok(Numbers::decode(bytes)?.content())
 }
 
 /// A row that was read.
@@ -89,6 +89,45 @@ pub(crate) struct MinuteRow {
     pub(crate) key: MinuteKey,
     shard: i64,
     pub(crate) content: Content,
+}
+
+/// The same, as it is stored.
+pub(crate) struct EncodedRow<'r> {
+    pub(crate) key: MinuteKey,
+    shard: i64,
+    numbers: &'r [u8],
+}
+
+impl EncodedRow<'_> {
+    /// Whether it has a sample.
+    pub(crate) fn is_sampled(&self) -> Result<bool> {
+        encoding::is_sampled(self.numbers)
+    }
+
+    /// How many jobs finished in it.
+    pub(crate) fn finished(&self) -> Result<u64> {
+        encoding::finished(self.numbers)
+    }
+}
+
+/// The sum of rows. The number of jobs is that of all their samples together, so they should be of different queues.
+#[derive(Clone, Debug)]
+pub(crate) struct RowSum(Numbers);
+
+impl Default for RowSum {
+    fn default() -> Self {
+        Self(Numbers::ZERO)
+    }
+}
+
+impl RowSum {
+    pub(crate) fn add(&mut self, row: &EncodedRow<'_>) -> Result<()> {
+        self.0.sum_up(row.numbers)
+    }
+
+    pub(crate) fn content(&self) -> Content {
+        self.0.content()
+    }
 }
 
 /// Adds to a row; a shard has no meaning on SQLite. Every turn of a worker passes here.
@@ -124,6 +163,18 @@ pub(crate) fn read(
     minutes: Range<i64>,
     each: &mut dyn FnMut(MinuteRow) -> bool,
 ) -> Result<()> {
+    read_encoded(tx, resolution, minutes, &mut |row| {
+        Ok(each(MinuteRow { key: row.key, shard: row.shard, content: decoded(row.numbers)? }))
+    })
+}
+
+/// As [`read`], for a reader of so many rows that their contents cost more than the rows.
+pub(crate) fn read_encoded(
+    tx: &Tx<'_>,
+    resolution: Resolution,
+    minutes: Range<i64>,
+    each: &mut dyn FnMut(&EncodedRow<'_>) -> Result<bool>,
+) -> Result<()> {
     // In the order of the primary key of minutes.
     let sql = wording!(
         "select id, content, ",
@@ -133,8 +184,8 @@ pub(crate) fn read(
     );
     let ids = key::ids(resolution, &minutes);
     tx.query(sql.of(tx), params![ids.start, ids.end], &mut |row| {
-        let content = Numbers::decode(row.get(1)?)?.into_content();
-        Ok(each(MinuteRow { key: MinuteKey::from_id(row.get(0)?, resolution), shard: row.get(2)?, content }))
+        let key = MinuteKey::from_id(row.get(0)?, resolution);
+        each(&EncodedRow { key, numbers: row.get(1)?, shard: row.get(2)? })
     })
 }
 
@@ -147,7 +198,7 @@ pub(crate) fn sampled_before(tx: &Tx<'_>, minute: i64) -> Result<Option<i64>> {
         "select content, id from minutes where id >= ?1 and id < ?2 order by id desc",
         params![ids.start, ids.end],
         &mut |row| {
-            if Numbers::decode(row.get(0)?)?.into_content().depth.is_some() {
+            if Numbers::decode(row.get(0)?)?.content().depth.is_some() {
                 sampled = Some(MinuteKey::from_id(row.get(1)?, Resolution::Minute).minute);
             }
             Ok(sampled.is_none())
@@ -183,7 +234,7 @@ fn add_all(tx: &Tx<'_>, to: Resolution, rows: &[MinuteRow]) -> Result<()> {
         sums.entry(key).and_modify(|sum| sum.add(&numbers)).or_insert(numbers);
     }
     for ((minute, queue_id), sum) in sums {
-        add(tx, MinuteKey { resolution: to, minute, queue_id }, SHARED, &sum.into_content())?;
+        add(tx, MinuteKey { resolution: to, minute, queue_id }, SHARED, &sum.content())?;
     }
     Ok(())
 }

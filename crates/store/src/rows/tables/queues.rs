@@ -128,6 +128,28 @@ pub(crate) fn list(tx: &Tx<'_>) -> Result<Vec<Queue>> {
     Ok(list_with_keys(tx)?.into_iter().map(|(_, queue)| queue).collect())
 }
 
+/// What tells a queue from one that had the same key before it was removed, or before a backup was restored.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueIdentity {
+    id: QueueKey,
+    created_at: Timestamp,
+    /// As [`sampled`]: it only grows.
+    sampled: u64,
+}
+
+impl QueueIdentity {
+    pub(crate) fn is_continued_by(&self, later: &Self) -> bool {
+        (self.id, self.created_at) == (later.id, later.created_at) && self.sampled <= later.sampled
+    }
+}
+
+pub(crate) fn identities(tx: &Tx<'_>) -> Result<Vec<QueueIdentity>> {
+    let sql = "select id, created_at, coalesce(sampled, 0) as sampled from queues order by id";
+    tx.all(sql, params![], |row| {
+        Ok(QueueIdentity { id: row.get(0)?, created_at: row.get(1)?, sampled: row.get(2)? })
+    })
+}
+
 /// All queues by name, each after its key.
 pub(crate) fn list_with_keys(tx: &Tx<'_>) -> Result<Vec<(QueueKey, Queue)>> {
     let mut counts = counts(tx)?;

@@ -1,36 +1,51 @@
 //! What happened over a time, point by point.
 
+mod cache;
+
+pub use cache::HistoryCache;
+
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::Result;
 use crate::rows::keys::QueueKey;
 use crate::rows::tables::minutes;
-use crate::rows::tables::minutes::MinuteRow;
+use crate::rows::tables::minutes::RowSum;
 use crate::rows::tables::queues;
 use crate::rows::tx::Tx;
-use domain::metrics::depth::Depth;
 use domain::metrics::history::Timeline;
 use domain::metrics::resolution::{Resolution, minute_of, start_of_minute};
 use domain::values::name::QueueName;
 
+use cache::Past;
+
 const MINUTES_PER_HOUR: i64 = 60;
 
 /// In one queue, or in all of them.
-pub(crate) fn history(tx: &Tx<'_>, range: Duration, queue_id: Option<QueueKey>) -> Result<Timeline> {
+pub(crate) fn history(
+    tx: &Tx<'_>,
+    cache: &HistoryCache,
+    range: Duration,
+    queue_id: Option<QueueKey>,
+) -> Result<Timeline> {
     let timeline = Timeline::new(range, tx.now);
     let first = timeline.first_minute();
-    let mut reader = Reader { queue_id, timeline, sample: None, sampled: None, enqueued: 0 };
-    for resolution in [Resolution::Hour, Resolution::TenMinutes, Resolution::Minute] {
-        if resolution == Resolution::Minute {
-            reader.sampled = minutes::sampled_before(tx, first)?;
+    let read = |end| {
+        let mut reader = Reader { queue_id, timeline, sampled: None };
+        // These are of minutes that are over, also if the clock was ahead when they were written.
+        for resolution in [Resolution::Hour, Resolution::TenMinutes] {
+            reader.read(tx, resolution, resolution.start_of(first)..i64::MAX)?;
         }
-        minutes::read(tx, resolution, resolution.start_of(first)..i64::MAX, &mut |row| {
-            reader.add(&row);
-            true
-        })?;
-        reader.end_sample();
-    }
+        // A short range may begin after the end; the samples between them count too.
+        let from = first.min(end);
+        reader.sampled = minutes::sampled_before(tx, from)?;
+        reader.read(tx, Resolution::Minute, from..end)?;
+        Ok(reader)
+    };
+    let Past { found: mut reader, end } = cache.timelines.past(tx, (range, queue_id), read)?;
+    reader.timeline.begin_with(first);
+    reader.read(tx, Resolution::Minute, end..i64::MAX)?;
     for (of, jobs) in minutes::unsampled(tx)? {
         if reader.is_selected(of) {
             let from = reader.sampled.map_or(tx.now, start_of_minute);
@@ -40,41 +55,69 @@ pub(crate) fn history(tx: &Tx<'_>, range: Duration, queue_id: Option<QueueKey>) 
     Ok(reader.timeline)
 }
 
+/// What happened in each queue since the store counts, for those that have a history.
+pub(crate) fn totals(tx: &Tx<'_>, cache: &HistoryCache) -> Result<HashMap<QueueKey, RowSum>> {
+    let read = |end| {
+        let mut sums = HashMap::new();
+        for resolution in Resolution::ALL {
+            // Coarser rows are of minutes that are over, also if the clock was ahead when they were written.
+            let end = if resolution == Resolution::Minute { end } else { i64::MAX };
+            sum_up(tx, resolution, i64::MIN..end, &mut sums)?;
+        }
+        Ok(sums)
+    };
+    let Past { found: mut sums, end } = cache.totals.past(tx, (), read)?;
+    sum_up(tx, Resolution::Minute, end..i64::MAX, &mut sums)?;
+    Ok(sums)
+}
+
+fn sum_up(
+    tx: &Tx<'_>,
+    resolution: Resolution,
+    minutes: Range<i64>,
+    sums: &mut HashMap<QueueKey, RowSum>,
+) -> Result<()> {
+    minutes::read_encoded(tx, resolution, minutes, &mut |row| {
+        sums.entry(row.key.queue_id).or_default().add(row)?;
+        Ok(true)
+    })
+}
+
 /// How many attempts ended in each of the last hours, queue by queue, up to now. A queue in which none ended is left out.
 pub(crate) fn ended_per_hour(tx: &Tx<'_>, hours: usize) -> Result<BTreeMap<QueueName, Vec<u64>>> {
     let first = minute_of(tx.now) - i64::try_from(hours).unwrap_or(0) * MINUTES_PER_HOUR + 1;
     let mut found: HashMap<QueueKey, Vec<u64>> = HashMap::new();
     for resolution in [Resolution::Hour, Resolution::TenMinutes, Resolution::Minute] {
-        minutes::read(tx, resolution, resolution.start_of(first)..i64::MAX, &mut |row| {
+        minutes::read_encoded(tx, resolution, resolution.start_of(first)..i64::MAX, &mut |row| {
             let hour = usize::try_from((row.key.minute - first).max(0) / MINUTES_PER_HOUR).unwrap_or(0);
-            let ended = row.content.activity.finished();
+            let ended = row.finished()?;
             if ended > 0 {
                 let queue = found.entry(row.key.queue_id).or_insert_with(|| vec![0; hours]);
                 queue.get_mut(hour).into_iter().for_each(|count| *count += ended);
             }
-            true
+            Ok(true)
         })?;
     }
     let queues = queues::list_with_keys(tx)?;
     Ok(queues.into_iter().filter_map(|(id, queue)| Some((queue.name, found.remove(&id)?))).collect())
 }
 
+/// Reads rows into a time line.
+#[derive(Clone, Debug)]
 struct Reader {
     queue_id: Option<QueueKey>,
     timeline: Timeline,
-    /// The sample of the time that is being read, summed up over the queues.
-    sample: Option<Sample>,
-    /// The minute of the last sample before it.
+    /// The minute of the last sample.
     sampled: Option<i64>,
-    /// Jobs that the sample says were enqueued since then.
-    enqueued: u64,
 }
 
-#[derive(Clone, Copy)]
-struct Sample {
+/// The rows of one time.
+#[derive(Default)]
+struct Moment {
     minute: i64,
-    resolution: Resolution,
-    depth: Depth,
+    sum: RowSum,
+    /// Queues without jobs have no rows in a sample, so the sample of one queue says that the others were empty.
+    is_sampled: bool,
 }
 
 impl Reader {
@@ -82,49 +125,44 @@ impl Reader {
         self.queue_id.is_none_or(|only| only == queue_id)
     }
 
-    /// Rows come in the order of time, those of all queues for one time together.
-    fn add(&mut self, row: &MinuteRow) {
-        let (minute, resolution) = (row.key.minute, row.key.resolution);
-        let is_selected = self.is_selected(row.key.queue_id);
-        if is_selected {
-            self.timeline.add_activity(minute, &row.content.activity);
-        }
-        // Queues without jobs have no rows in a sample, so the sample of one queue says that the others were empty.
-        let Some(depth) = row.content.depth else {
-            return;
-        };
-        if self.sample.is_none_or(|sample| sample.minute != minute) {
-            self.end_sample();
-            self.sample = Some(Sample { minute, resolution, depth: Depth::default() });
-        }
-        if let Some(sample) = self.sample.as_mut().filter(|_| is_selected) {
-            sample.depth.pending += depth.pending;
-            sample.depth.processing += depth.processing;
-            sample.depth.failed += depth.failed;
-            sample.depth.dead += depth.dead;
-            self.enqueued += row.content.enqueued;
-        }
+    fn read(&mut self, tx: &Tx<'_>, resolution: Resolution, minutes: Range<i64>) -> Result<()> {
+        let mut moment = Moment::default();
+        // Rows come in the order of time, those of all queues for one time together.
+        minutes::read_encoded(tx, resolution, minutes, &mut |row| {
+            if row.key.minute != moment.minute {
+                self.add(resolution, &moment);
+                moment = Moment { minute: row.key.minute, ..Moment::default() };
+            }
+            if self.is_selected(row.key.queue_id) {
+                moment.sum.add(row)?;
+            }
+            moment.is_sampled = moment.is_sampled || row.is_sampled()?;
+            Ok(true)
+        })?;
+        self.add(resolution, &moment);
+        Ok(())
     }
 
-    /// Adds the sample that was read.
-    fn end_sample(&mut self) {
-        let Some(sample) = self.sample.take() else {
+    fn add(&mut self, resolution: Resolution, moment: &Moment) {
+        let Moment { minute, sum, is_sampled } = moment;
+        let found = sum.content();
+        self.timeline.add_activity(*minute, &found.activity);
+        if !is_sampled {
             return;
-        };
-        let jobs = std::mem::take(&mut self.enqueued);
-        self.timeline.add_depth(sample.minute, sample.depth);
-        let start = start_of_minute(sample.minute);
-        match sample.resolution {
+        }
+        self.timeline.add_depth(*minute, found.depth.unwrap_or_default());
+        let start = start_of_minute(*minute);
+        match resolution {
             // A sample counts what was enqueued since the one before.
             Resolution::Minute => {
                 let from = self.sampled.map_or(start, start_of_minute);
-                self.timeline.add_enqueued(jobs, from, start);
-                self.sampled = Some(sample.minute);
+                self.timeline.add_enqueued(found.enqueued, from, start);
+                self.sampled = Some(*minute);
             }
             // A coarser row has the sum of its samples.
             Resolution::TenMinutes | Resolution::Hour | Resolution::Rest => {
-                let end = start_of_minute(sample.minute + sample.resolution.minutes());
-                self.timeline.add_enqueued(jobs, start, end);
+                let end = start_of_minute(minute + resolution.minutes());
+                self.timeline.add_enqueued(found.enqueued, start, end);
             }
         }
     }

@@ -8,7 +8,8 @@ use crate::rows::params;
 use crate::rows::tables::counters::Entered;
 use crate::rows::tables::{counters, minutes, queues};
 use crate::rows::tx::Tx;
-use crate::{QueueMetrics, Result};
+use crate::rows::views::history;
+use crate::{HistoryCache, QueueMetrics, Result};
 use domain::job::life::StateName;
 use domain::metrics::activity::Activity;
 use domain::metrics::depth::share_after;
@@ -16,14 +17,9 @@ use domain::metrics::resolution::{Resolution, minute_of, start_of_minute};
 use domain::values::timestamp::Timestamp;
 
 /// Since the store counts.
-pub(crate) fn total(tx: &Tx<'_>) -> Result<Vec<QueueMetrics>> {
-    let mut activities: HashMap<QueueKey, Activity> = HashMap::new();
-    for resolution in Resolution::ALL {
-        minutes::read(tx, resolution, i64::MIN..i64::MAX, &mut |row| {
-            activities.entry(row.key.queue_id).or_default().add(&row.content.activity);
-            true
-        })?;
-    }
+pub(crate) fn total(tx: &Tx<'_>, cache: &HistoryCache) -> Result<Vec<QueueMetrics>> {
+    let sums = history::totals(tx, cache)?;
+    let activities = sums.iter().map(|(queue_id, sum)| (*queue_id, sum.content().activity)).collect();
     let mut all = of_queues(tx, activities)?;
     for (_, queue) in &mut all {
         queue.enqueued = queue.entered.get(&StateName::Pending).copied().unwrap_or(0);

@@ -24,6 +24,8 @@ const CPU_MS: usize = 2;
 const WAIT_MS: usize = 3;
 const RUN_MS: usize = 4;
 const OUTCOMES: std::ops::Range<usize> = 5..13;
+/// The first of the outcomes.
+const SUCCEEDED: usize = OUTCOMES.start;
 const WAITS: std::ops::Range<usize> = 13..29;
 const RUNS: std::ops::Range<usize> = 29..45;
 const ENQUEUED: usize = 45;
@@ -40,6 +42,8 @@ const PART: u8 = 0x7f;
 const MORE: u8 = 0x80;
 
 impl Numbers {
+    pub(super) const ZERO: Self = Self([0; PLACES]);
+
     pub(super) fn of(content: &Content) -> Self {
         let mut numbers = [0; PLACES];
         let activity = &content.activity;
@@ -62,7 +66,7 @@ impl Numbers {
         Self(numbers)
     }
 
-    pub(super) fn into_content(self) -> Content {
+    pub(super) fn content(&self) -> Content {
         let Self(numbers) = self;
         let mut activity = Activity {
             started: numbers[STARTED],
@@ -108,19 +112,50 @@ impl Numbers {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
-        let mut numbers = [0; PLACES];
-        let mut rest = bytes;
-        while let Some((place, number)) = rest.split_first() {
-            let (number, after) =
-                first_number(number).ok_or_else(|| malformed("minute", "a number does not end"))?;
-            // A later version may have added places.
-            if let Some(known) = numbers.get_mut(usize::from(*place)) {
-                *known = number;
-            }
-            rest = after;
-        }
-        Ok(Self(numbers))
+        let mut numbers = Self::ZERO;
+        numbers.sum_up(bytes)?;
+        Ok(numbers)
     }
+
+    /// Adds an encoded row. Of the samples, too, the sum counts: they are of several queues.
+    pub(super) fn sum_up(&mut self, bytes: &[u8]) -> Result<()> {
+        each_number(bytes, |place, number| {
+            // A later version may have added places.
+            if let Some(sum) = self.0.get_mut(place) {
+                *sum = sum.saturating_add(number);
+            }
+        })
+    }
+}
+
+/// Whether an encoded row has a sample.
+pub(super) fn is_sampled(bytes: &[u8]) -> Result<bool> {
+    let mut is_sampled = false;
+    each_number(bytes, |place, number| is_sampled |= place == SAMPLED && number > 0)?;
+    Ok(is_sampled)
+}
+
+/// Reads each number of an encoded row with its place.
+fn each_number(bytes: &[u8], mut each: impl FnMut(usize, u64)) -> Result<()> {
+    let mut rest = bytes;
+    while let Some((place, number)) = rest.split_first() {
+        let (number, after) =
+            first_number(number).ok_or_else(|| malformed("minute", "a number does not end"))?;
+        each(usize::from(*place), number);
+        rest = after;
+    }
+    Ok(())
+}
+
+/// How many jobs finished in an encoded row, as `Activity::finished` counts them.
+pub(super) fn finished(bytes: &[u8]) -> Result<u64> {
+    let mut finished: u64 = 0;
+    each_number(bytes, |place, number| {
+        if place == DIED || place == SUCCEEDED {
+            finished = finished.saturating_add(number);
+        }
+    })?;
+    Ok(finished)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the other bits follow in the next byte")]
@@ -156,7 +191,7 @@ mod tests {
         for (number, value) in numbers.0.iter_mut().zip(values.into_iter().chain(300..)) {
             *number = value;
         }
-        numbers.into_content()
+        numbers.content()
     }
 
     #[test]
@@ -164,7 +199,9 @@ mod tests {
         let sampled = Content { depth: Some(Depth::default()), ..Content::default() };
         for content in [Content::default(), sampled, full()] {
             let bytes = Numbers::of(&content).encode();
-            assert_eq!(Numbers::decode(&bytes).expect("it is read").into_content(), content);
+            assert_eq!(Numbers::decode(&bytes).expect("it is read").content(), content);
+            assert_eq!(finished(&bytes).expect("it is read"), content.activity.finished());
+            assert_eq!(is_sampled(&bytes).expect("it is read"), content.depth.is_some());
         }
         let places: Vec<u64> = Numbers::of(&full()).0.into();
         assert!(places.iter().all(|number| *number > 0), "every place has its number: {places:?}");
@@ -187,7 +224,7 @@ mod tests {
         other.activity.started = 7;
         let mut sum = Numbers::of(&one);
         sum.add(&Numbers::of(&other));
-        let sum = sum.into_content();
+        let sum = sum.content();
         assert_eq!((sum.enqueued, sum.depth, sum.activity.started), (7, depth(3, 4), u64::MAX));
     }
 
@@ -195,7 +232,7 @@ mod tests {
     fn a_row_of_a_later_version_is_read_and_a_broken_one_refused() {
         let mut bytes = Numbers::of(&full()).encode();
         bytes.extend([200, 0xff, 3]);
-        assert_eq!(Numbers::decode(&bytes).expect("it is read").into_content(), full());
+        assert_eq!(Numbers::decode(&bytes).expect("it is read").content(), full());
         for broken in [&[0][..], &[0, MORE], &[0, 1, 1, MORE | 1], &[[0; 1].as_slice(), &[0xff; 11]].concat()]
         {
             assert!(Numbers::decode(broken).is_err(), "{broken:?}");
