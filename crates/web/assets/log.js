@@ -4,8 +4,8 @@ import { base, keys, setText, toast } from "./page.js";
 import { fragment } from "./live.js";
 
 const MAX_ROWS = 200, ROW_PX = 18, PADDING_PX = 6;
-/** Browsers make nothing taller. */
-const MAX_PX = 3e7;
+/** Chromium scrolls to 2^24 pixels, and sometimes no further. */
+const MAX_PX = 1.6e7;
 /** Rows outside of the view that there should be before the next window is loaded, and before the view in that window. */
 const SPARE_PX = 400, SPARE_ROWS = 80;
 const params = new URLSearchParams(location.search);
