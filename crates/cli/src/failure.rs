@@ -90,6 +90,11 @@ impl Failure {
         self.with_hint(hint)
     }
 
+    /// Whether the store could not be used, so that the next call would fail in the same way.
+    pub(super) fn is_of_store(&self) -> bool {
+        matches!(self.exit, Exit::Unavailable | Exit::Unknown)
+    }
+
     pub(super) fn message(&self) -> &str {
         &self.message
     }

@@ -278,22 +278,27 @@ impl<'a> Supervisor<'a> {
 
     /// Why the store does not allow this pool to work, if that is so.
     fn refusal(&mut self) -> Option<StoreError> {
-        let store = opened(&mut self.store, self.open);
-        match store.and_then(Store::check_fitness_for_workers) {
-            Err(error @ (StoreError::NotAllowed { .. } | StoreError::TooNew { .. })) => Some(error),
-            Ok(()) | Err(_) => None,
-        }
+        self.fitness().err().filter(StoreError::is_refusal_of_workers)
+    }
+
+    /// Whether the store allows this pool to work.
+    fn fitness(&mut self) -> Result<(), StoreError> {
+        opened(&mut self.store, self.open).and_then(Store::check_fitness_for_workers)
     }
 
     /// A worker has ended because this program is older than the store. So are the others and their replacements.
     fn after_outdated(&mut self) -> PoolSlot {
-        match self.refusal() {
-            Some(refusal) => {
+        match self.fitness() {
+            Err(refusal) if refusal.is_refusal_of_workers() => {
                 self.give_up(refusal.into());
                 PoolSlot::Closed
             }
             // An operator has restored the earlier schema.
-            None => PoolSlot::Vacant { at: Instant::now(), restarts: Restarts::default() },
+            Ok(()) => PoolSlot::Vacant { at: Instant::now(), restarts: Restarts::default() },
+            Err(_) => {
+                let at = Instant::now() + CLEANUP_RETRY_DELAY;
+                PoolSlot::Vacant { at, restarts: Restarts::default() }
+            }
         }
     }
 
@@ -314,7 +319,7 @@ impl<'a> Supervisor<'a> {
         let records = slot_records::read(&self.folder.path, member.id.as_str()).unwrap_or_default();
         let left = self.survivors.left_by(member.pid, member.since, &records);
         if let Err(error) = self.reap(&member.id, &left, &records) {
-            if let StoreError::NotAllowed { .. } | StoreError::TooNew { .. } = error {
+            if error.is_refusal_of_workers() {
                 return self.abandon(&member, error);
             }
             self.journal.error(&error);

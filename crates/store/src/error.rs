@@ -90,6 +90,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the store does not allow workers of this program, or of its role, to work.
+    pub fn is_refusal_of_workers(&self) -> bool {
+        matches!(self, Self::NotAllowed { .. } | Self::TooNew { .. })
+    }
+
     /// The error of a file, or a folder, that could not be opened.
     pub(crate) fn cannot_open<E: Into<Cause>>(path: &Path) -> impl FnOnce(E) -> Self {
         |error| Self::CannotOpen { path: path.to_owned(), source: error.into() }

@@ -104,7 +104,8 @@ fn edit_selection(context: &Context, args: Args) -> Result<(), Failure> {
     }
 }
 
-/// Edits these jobs one by one. The failure of a single one ends the command; among several, each is reported.
+/// Edits these jobs one by one. The failure of a single one ends the command; among several, each is reported, unless the
+/// store itself fails.
 fn edit_each(
     context: &Context,
     ids: &[JobId],
@@ -113,6 +114,7 @@ fn edit_each(
 ) -> Result<ExitCode, Failure> {
     let store = context.store()?;
     let is_single = ids.len() == 1 && worst.is_none();
+    let mut has_changed = false;
     for id in ids {
         let edited =
             requested_edit(context, store, id, flags.clone(), AfterEdit::Keep).and_then(|requested| {
@@ -123,8 +125,14 @@ fn edit_each(
             });
         match edited {
             Ok(false) if is_single => return Ok(ExitCode::SUCCESS),
-            Ok(_) => {}
+            Ok(is_changed) => has_changed |= is_changed,
             Err(failure) if is_single => return Err(failure),
+            Err(failure) if failure.is_of_store() && !has_changed => return Err(failure),
+            // Exit code 5 would say that nothing has changed.
+            Err(failure) if failure.is_of_store() => {
+                report_and_continue(context, &failure);
+                return Ok(code_of(worst.max(Some(Exit::Failed))));
+            }
             Err(failure) => worst = worst.max(Some(report_and_continue(context, &failure))),
         }
     }
