@@ -108,6 +108,8 @@ pub(crate) struct State {
     pub(crate) snapshot: Option<Box<Snapshot>>,
     pub(crate) read_at: Option<Instant>,
     pub(crate) log_text: Option<LogText>,
+    /// What came while the screen was frozen: the output of an attempt that ended is sent once only.
+    held_log: Option<LogText>,
     /// The screen stays as it is.
     pub(crate) is_frozen: bool,
     pub(crate) unreadable: Option<String>,
@@ -136,6 +138,7 @@ impl State {
             snapshot: None,
             read_at: None,
             log_text: None,
+            held_log: None,
             is_frozen: false,
             unreadable: None,
             note: None,
@@ -186,7 +189,8 @@ impl State {
 
     pub(crate) fn receive(&mut self, message: Message) {
         match message {
-            Message::Snapshot(_) | Message::Log(_) if self.is_frozen => {}
+            Message::Snapshot(_) if self.is_frozen => {}
+            Message::Log(text) if self.is_frozen => self.held_log = Some(text),
             Message::Snapshot(snapshot) => {
                 self.unreadable = None;
                 self.read_at = Some(Instant::now());
@@ -278,6 +282,7 @@ impl State {
             }
             Key::Char(' ') => {
                 self.is_frozen = !self.is_frozen;
+                self.log_text = self.held_log.take().or_else(|| self.log_text.take());
                 self.say(if self.is_frozen { "frozen; space continues" } else { "live" });
             }
             Key::Char('!') => self.problem += 1,

@@ -12,6 +12,8 @@ const age = document.getElementById("age"), said = document.getElementById("age-
 const STALE_MS = 6000;
 const HIDDEN_MS = 30000;
 const POLL_MS = 5000;
+/** The sections of this page have come: before that they are as old as the page. */
+let hasSections = false;
 let lastAt = Date.now(), why = "", wasLoggedOut = false;
 
 /** Our server's HTML as elements. */
@@ -72,6 +74,7 @@ const swapAll = (fragments) => {
 const showAge = () => {
   if (!age || (document.hidden && !why)) return;
   const ms = Math.max(0, Date.now() - lastAt);
+  if (!hasSections && !why && ms < STALE_MS) return;
   const isLive = !why && ms < STALE_MS;
   age.className = isLive ? "live" : "stale";
   setText(age, isLive ? `live · ${(ms / 1000).toFixed(1)} s old` : `stale · ${span(Math.max(ms / 1000, 1))} old${why ? ` · ${why}` : ""}`);
@@ -107,6 +110,7 @@ const poll = async () => {
     } else if (response.status !== 304) {
       return stale((await response.text()).length ? `the server answers ${response.status}` : "");
     }
+    hasSections = true;
     fresh();
     pollTimer = setTimeout(poll, POLL_MS);
   } catch {
@@ -124,6 +128,8 @@ const isOpen = () => stream?.readyState === EventSource.OPEN;
 const apply = ({ page, sections }) => {
   if (page !== ownPage) return;
   swapAll(Object.values(sections).map((html) => fragment(html).firstElementChild));
+  hasSections = true;
+  fresh();
 };
 const connect = () => {
   clearTimeout(retryTimer);
@@ -133,10 +139,13 @@ const connect = () => {
   stream = new EventSource(`${base}/live?page=${encodeURIComponent(pages.join(" "))}`);
   const alive = () => { fresh(); tell({ alive: true }); };
   stream.addEventListener("open", () => {
-    if (wasLoggedOut) location.reload();
+    // The page of the session before is replaced; it must not look current meanwhile.
+    if (wasLoggedOut) {
+      stream.close();
+      return location.reload();
+    }
     retryMs = 250;
     clearTimeout(pollTimer);
-    alive();
   });
   stream.addEventListener("beat", alive);
   stream.addEventListener("sections", (event) => {

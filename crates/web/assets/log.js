@@ -56,7 +56,7 @@ const markCurrent = () => {
   byId(`L${current}`)?.classList.add("current");
 };
 
-/** Loads another window; the row under the eyes of the reader stays where it is. If it was not there, row `seen` comes there. */
+/** Loads another window, and answers whether it could; the row under the eyes of the reader stays where it is. If it was not there, row `seen` comes there. */
 const load = (more, seen) => {
   const asked = jumps;
   return (loading = loading.then(() => loadNow(more, seen, asked)));
@@ -81,6 +81,7 @@ const loadNow = async (more, seen, asked) => {
     if (Math.abs(by) >= 1) old.scrollTop += by;
     markCurrent();
     mark();
+    return true;
   } catch (error) {
     toast(error.message, true);
   } finally {
@@ -173,7 +174,7 @@ const find = async (wanted) => {
   const top = topRow();
   jumps += 1;
   if (text) {
-    await load({ q: text });
+    if (!(await load({ q: text }))) return;
     hits = JSON.parse(`[${list().dataset.hits}]`);
     at = Math.max(0, hits.findIndex((hit) => hit >= numberOf(top)));
   } else hits = [];

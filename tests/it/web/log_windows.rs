@@ -38,7 +38,9 @@ fn windows_stay_the_same(home: Home, args: &[&str]) {
         wait_for(&server, "stream=stdout", &format!("round {round} line {LINES}<"));
         wait_for(&server, "stream=stderr", &format!("err {round}<"));
         // What the worker cuts out between the two readings shows in a third one.
+        let end = Instant::now() + STEP_TIMEOUT;
         let (known, fresh) = loop {
+            assert!(Instant::now() < end, "the output does not come to rest");
             let known = windows(&server);
             let words = ["dashboard", "--listen", "127.0.0.1:0", "--json"];
             let fresh = Background::start(server.home.call(args.iter().chain(&words)));
@@ -72,5 +74,8 @@ fn windows(server: &Server) -> Vec<String> {
     let places = ["", "row=1", "row=2", "row=15000", "row=45000", "line=29990", "line=31000", "row=1000000"];
     let streams = ["", "stream=stdout&", "stream=stderr&"];
     let queries = streams.iter().flat_map(|stream| places.map(|place| format!("{stream}{place}")));
-    queries.map(|query| rows(server, &query)).collect()
+    let read = |query: String| {
+        server.call("GET", &format!("/live/rows?job=long&attempt=1&{query}")).send().expects(200).body
+    };
+    queries.map(read).collect()
 }

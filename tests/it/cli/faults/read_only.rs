@@ -113,6 +113,7 @@ fn fault_14_a_read_only_queue_refuses_writes() {
             &["retry", "done"],
             &["remove", "done"],
             &["edit", "waiting", "--priority", "3"],
+            &["edit", "waiting", "waiting", "--priority", "3"],
             &["queue", "pause", "default"],
             &["config", "set", "lease", "60s"],
             &["schedule", "pause", "nightly"],
@@ -124,6 +125,7 @@ fn fault_14_a_read_only_queue_refuses_writes() {
                 return;
             };
             let ran = call.run().fails(5).prints("").says("the store is read-only");
+            assert_eq!(ran.stderr.matches("error:").count(), 1, "{left:?}: {}", ran.stderr);
             ran.says("hint: its filesystem may be mounted read-only; `queuectl doctor` shows more");
             assert_eq!(snapshot(&home.path()), before, "{left:?}: {args:?} changed something");
         }

@@ -162,10 +162,12 @@ fn every_tab_and_every_key_that_looks() {
     ] {
         top.press(key, title);
     }
-    // The rows of before stay until those of the filter have been read, and keys act on the row that is shown.
-    top.moves("/state:dead\r", "printer");
+    // The rows of before stay until those of the filter have been read, and keys act on the row that is shown. Those of
+    // another order may begin with the same job; only those of the filter are one.
+    top.terminal.type_in("/state:dead\r");
+    top.wait_until(|screen| is_chosen(screen, "printer") && screen.contains("1 job ·"));
     for (key, title) in [
-        ("l", "hello"),
+        ("l", "f follow"),
         ("t", "exit code 3"),
         ("o", "stdout"),
         ("o", "stderr"),
@@ -194,6 +196,18 @@ fn every_tab_and_every_key_that_looks() {
     ] {
         top.press(key, title);
     }
+    top.quit();
+}
+
+#[test]
+fn output_that_came_while_the_screen_was_frozen_is_shown_afterwards() {
+    let home = with_output("printf 'out''put-7\\n'; exit 3");
+    let mut top = Top::start(&home, (120, 40), &[]);
+    top.moves("2", "wait");
+    top.press(" ", "frozen");
+    top.moves("j", "printer");
+    top.wait_until(|screen| !screen.contains("output-7"));
+    top.press(" ", "output-7");
     top.quit();
 }
 

@@ -60,6 +60,7 @@ fn a_killed_server_is_stale_at_once_and_live_again_by_itself() {
     tab.wait_for_text("queuectl dashboard link");
     let other = site.tab();
     other.navigate(ready["link"].as_str().expect("a link"));
+    other.wait_for("#age.live");
     tab.wait_for("#age.live");
     again.signal(rustix::process::Signal::TERM);
 }

@@ -72,8 +72,9 @@ pub(super) fn edit(visit: &Visit<'_>, record: &JobRecord) -> Markup {
                 div .wide { (job_fields::of_one(job)) }
                 (form::problem())
                 p .actions {
-                    @if can_retry { button type="submit" data-by="POST" data-to=(path("/retry")) data-wrap="edit" data-command=(cli::line(&["retry", id, "--edit"])) { "save and retry" } }
+                    // Enter in a field presses the first button.
                     @if can_edit { button type="submit" { "save" } }
+                    @if can_retry { button type="submit" data-by="POST" data-to=(path("/retry")) data-wrap="edit" data-command=(cli::line(&["retry", id, "--edit"])) { "save and retry" } }
                     button type="submit" data-by="POST" data-to=(path("/clone")) data-then=(visit.url("/jobs/{id}")) { "clone" }
                     span .note { "An empty field returns to its default." }
                 }

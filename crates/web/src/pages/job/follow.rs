@@ -17,6 +17,7 @@ use crate::request::answer::Answer;
 use crate::request::call::{Call, Parts};
 use crate::request::pieces::pieces;
 use crate::request::query::{NUMBER, Param, TEXT, encode};
+use crate::routes::jobs::enter_search;
 use crate::routes::logs::parse_stream;
 use crate::server::{Server, wall_now};
 use crate::stream::client::Client;
@@ -93,6 +94,7 @@ pub(in crate::pages) fn rows(call: &Call<'_>) -> Result<Answer, Problem> {
         row: query.read("row")?,
         with_hits: false,
     };
+    let _place = wanted.lists_hits().then(|| enter_search(call)).transpose()?;
     let window = lines::read(&Visit::of_call(call)?, &record, attempt, wanted)?;
     let list = list(call.server, &record.job.id, attempt, &window, wall_now());
     Ok(Answer::text(StatusCode::OK, frame::HTML, list.into_string()))

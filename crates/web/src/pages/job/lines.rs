@@ -41,7 +41,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    fn lists_hits(&self) -> bool {
+    /// Whether all of the output is searched.
+    pub(super) fn lists_hits(&self) -> bool {
         self.text.is_some() && (!self.names_first() || self.with_hits)
     }
 
@@ -83,12 +84,14 @@ pub(super) fn read(
         has_ended: has_ended(&record.job, attempt.number),
     };
     let index = visit.server.log_indexes.of(&output);
-    let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
-    let totals = index.catch_up(&output)?;
+    let lock = || index.lock().unwrap_or_else(PoisonError::into_inner);
+    let totals = lock().catch_up(&output)?;
     if let Some(error) = missing(&record.job.id, attempt).filter(|_| !totals.has_output) {
         return Err(error.into());
     }
+    // Other readers of this output do not wait for the search.
     let hits = if wanted.lists_hits() { find(&output, &wanted)? } else { Vec::new() };
+    let index = lock();
     let wanted = if wanted.names_first() { wanted } else { Wanted { from: before(&hits), ..wanted } };
     let (only, shown) = (wanted.only, wanted.only.map_or(totals.lines, |only| index.lines_of(only)));
     let mut lines = Lines::new(wanted, attempt.started_at);
