@@ -43,10 +43,14 @@ fn write_elements<W: Write, F: Formatter, T: Serialize, E: From<io::Error>>(
     array.end().map_err(failed)
 }
 
+/// Enough for most answers.
+const JSON_CAPACITY: usize = 1 << 10;
+
 /// Compact JSON, on one line.
 pub fn to_json(value: &impl Serialize) -> serde_json::Result<String> {
-    let mut text = Vec::new();
-    write_json(&mut text, value, false).map_err(serde_json::Error::io)?;
+    // Most of it is pieces of a few bytes, so the vector is no `dyn Write`.
+    let mut text = Vec::with_capacity(JSON_CAPACITY);
+    value.serialize(&mut Serializer::with_formatter(&mut text, Escaping(CompactFormatter)))?;
     String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
 

@@ -28,7 +28,7 @@ pub struct Fields(Vec<(&'static str, Value)>);
 
 impl Fields {
     pub fn of(job: &Job, columns: &[&'static JobField]) -> Self {
-        Self(columns.iter().map(|(name, value)| (*name, value(job))).collect())
+        Self(columns.iter().map(|(name, value)| (*name, value(job).into())).collect())
     }
 
     /// Each field as text: null is empty, lists are separated by commas.

@@ -128,7 +128,7 @@ fn cell(visit: &Visit<'_>, job: &Job, column: Column) -> Markup {
                 (printable(&cut(&job.command)))
             },
             Column::Error => td .error title=(printable(&cut(error))) { (printable(&cut(error))) },
-            Column::Field((_, value)) => (field(visit, &value(job))),
+            Column::Field((_, value)) => (field(visit, &value(job).into())),
         }
     }
 }

@@ -18,8 +18,8 @@ use crate::problem::Problem;
 use crate::request::pieces::PieceSender;
 use crate::server::{Server, wall_now};
 
-/// How often the store is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+/// How often the store is looked at: twice in the interval of a topic.
+const LOOK_INTERVAL: Duration = Duration::from_millis(225);
 /// A topic is read again after this time, even if the store has not changed.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 /// A client that gets nothing else gets a comment this often.

@@ -29,7 +29,7 @@ const HISTORY_RANGE: Duration = Duration::from_secs(3_600);
 /// Events of the first message.
 const FIRST_EVENTS: usize = 50;
 /// A topic is read at most this often.
-const INTERVAL: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_millis(450);
 const HISTORY_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -99,9 +99,9 @@ pub(crate) struct EncodedRow<'r> {
 }
 
 impl EncodedRow<'_> {
-    /// Whether it has a sample.
-    pub(crate) fn is_sampled(&self) -> Result<bool> {
-        encoding::is_sampled(self.numbers)
+    /// How many jobs its sample counts as enqueued, if it has a sample.
+    pub(crate) fn sampled(&self) -> Result<Option<u64>> {
+        encoding::sampled(self.numbers)
     }
 
     /// How many jobs finished in it.

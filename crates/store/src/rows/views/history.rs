@@ -136,7 +136,7 @@ impl Reader {
             if self.is_selected(row.key.queue_id) {
                 moment.sum.add(row)?;
             }
-            moment.is_sampled = moment.is_sampled || row.is_sampled()?;
+            moment.is_sampled = moment.is_sampled || row.sampled()?.is_some();
             Ok(true)
         })?;
         self.add(resolution, &moment);

@@ -6,21 +6,19 @@ use crate::rows::jobs::ready;
 use crate::rows::keys::QueueKey;
 use crate::rows::params;
 use crate::rows::tables::counters::Entered;
+use crate::rows::tables::minutes::RowSum;
 use crate::rows::tables::{counters, minutes, queues};
 use crate::rows::tx::Tx;
 use crate::rows::views::history;
 use crate::{HistoryCache, QueueMetrics, Result};
 use domain::job::life::StateName;
-use domain::metrics::activity::Activity;
 use domain::metrics::depth::share_after;
 use domain::metrics::resolution::{Resolution, minute_of, start_of_minute};
 use domain::values::timestamp::Timestamp;
 
 /// Since the store counts.
 pub(crate) fn total(tx: &Tx<'_>, cache: &HistoryCache) -> Result<Vec<QueueMetrics>> {
-    let sums = history::totals(tx, cache)?;
-    let activities = sums.iter().map(|(queue_id, sum)| (*queue_id, sum.content().activity)).collect();
-    let mut all = of_queues(tx, activities)?;
+    let mut all = of_queues(tx, &history::totals(tx, cache)?)?;
     for (_, queue) in &mut all {
         queue.enqueued = queue.entered.get(&StateName::Pending).copied().unwrap_or(0);
     }
@@ -31,34 +29,34 @@ pub(crate) fn total(tx: &Tx<'_>, cache: &HistoryCache) -> Result<Vec<QueueMetric
 pub(crate) fn since(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<QueueMetrics>> {
     let first = minute_of(since);
     let since = start_of_minute(first);
-    let mut activities: HashMap<QueueKey, Activity> = HashMap::new();
+    let mut sums: HashMap<QueueKey, RowSum> = HashMap::new();
     let mut enqueued: HashMap<QueueKey, u64> = HashMap::new();
     let mut sampled = minutes::sampled_before(tx, first)?;
     let before = sampled;
     let mut first_sample = None;
-    minutes::read(tx, Resolution::Minute, first..i64::MAX, &mut |row| {
-        activities.entry(row.key.queue_id).or_default().add(&row.content.activity);
-        if row.content.depth.is_some() {
+    minutes::read_encoded(tx, Resolution::Minute, first..i64::MAX, &mut |row| {
+        sums.entry(row.key.queue_id).or_default().add(row)?;
+        if let Some(jobs) = row.sampled()? {
             sampled = Some(row.key.minute);
             // The first sample also counts jobs from before this time.
             let is_first = *first_sample.get_or_insert(row.key.minute) == row.key.minute;
             let share = match before.filter(|_| is_first) {
                 Some(before) => {
                     let (from, to) = (start_of_minute(before), start_of_minute(row.key.minute));
-                    share_after(since, row.content.enqueued, from, to)
+                    share_after(since, jobs, from, to)
                 }
-                None => row.content.enqueued,
+                None => jobs,
             };
             *enqueued.entry(row.key.queue_id).or_default() += share;
         }
-        true
+        Ok(true)
     })?;
     for (queue_id, rest) in minutes::unsampled(tx)? {
         let share =
             sampled.map_or(rest, |sampled| share_after(since, rest, start_of_minute(sampled), tx.now));
         *enqueued.entry(queue_id).or_default() += share;
     }
-    let mut all = of_queues(tx, activities)?;
+    let mut all = of_queues(tx, &sums)?;
     for (queue_id, queue) in &mut all {
         queue.enqueued = enqueued.get(queue_id).copied().unwrap_or(0);
     }
@@ -70,10 +68,7 @@ fn without_keys(all: Vec<(QueueKey, QueueMetrics)>) -> Vec<QueueMetrics> {
 }
 
 /// Every queue with its activity, and with what is true of it now.
-fn of_queues(
-    tx: &Tx<'_>,
-    mut activities: HashMap<QueueKey, Activity>,
-) -> Result<Vec<(QueueKey, QueueMetrics)>> {
+fn of_queues(tx: &Tx<'_>, sums: &HashMap<QueueKey, RowSum>) -> Result<Vec<(QueueKey, QueueMetrics)>> {
     let mut entered: HashMap<QueueKey, BTreeMap<StateName, u64>> = HashMap::new();
     for Entered { queue_id, state, times } in counters::entered(tx)? {
         *entered.entry(queue_id).or_default().entry(state).or_default() += times;
@@ -86,7 +81,7 @@ fn of_queues(
         let metrics = QueueMetrics {
             queue,
             entered: entered.remove(&queue_id).unwrap_or_default(),
-            activity: activities.remove(&queue_id).unwrap_or_default(),
+            activity: sums.get(&queue_id).map(|sum| sum.content().activity).unwrap_or_default(),
             enqueued: 0,
             oldest_ready_at: ready_at.into_iter().chain(overdue.get(&queue_id).copied()).min(),
             oldest_running_at: running.get(&queue_id).copied(),

@@ -128,11 +128,16 @@ impl Numbers {
     }
 }
 
-/// Whether an encoded row has a sample.
-pub(super) fn is_sampled(bytes: &[u8]) -> Result<bool> {
-    let mut is_sampled = false;
-    each_number(bytes, |place, number| is_sampled |= place == SAMPLED && number > 0)?;
-    Ok(is_sampled)
+/// How many jobs the sample of an encoded row counts as enqueued, if it has a sample.
+pub(super) fn sampled(bytes: &[u8]) -> Result<Option<u64>> {
+    let (mut is_sampled, mut enqueued) = (false, 0);
+    each_number(bytes, |place, number| {
+        is_sampled |= place == SAMPLED && number > 0;
+        if place == ENQUEUED {
+            enqueued = number;
+        }
+    })?;
+    Ok(is_sampled.then_some(enqueued))
 }
 
 /// Reads each number of an encoded row with its place.
@@ -201,7 +206,7 @@ mod tests {
             let bytes = Numbers::of(&content).encode();
             assert_eq!(Numbers::decode(&bytes).expect("it is read").content(), content);
             assert_eq!(finished(&bytes).expect("it is read"), content.activity.finished());
-            assert_eq!(is_sampled(&bytes).expect("it is read"), content.depth.is_some());
+            assert_eq!(sampled(&bytes).expect("it is read"), content.depth.map(|_| content.enqueued));
         }
         let places: Vec<u64> = Numbers::of(&full()).0.into();
         assert!(places.iter().all(|number| *number > 0), "every place has its number: {places:?}");
