@@ -2,6 +2,7 @@
 
 mod command_line;
 mod perform;
+mod running_line;
 
 pub(crate) use self::command_line::{is_endless, is_reading, split_words};
 pub(crate) use self::perform::{Actor, ActorOptions};
@@ -10,6 +11,9 @@ use domain::job::life::StateName;
 use domain::values::name::{JobId, QueueName, ScheduleName};
 use ops::jobs::change::Verb;
 use ops::jobs::list::filter_text::FilterText;
+
+/// Why an order is refused with `--read-only`.
+const NOTHING_IS_CHANGED: &str = "--read-only: nothing is changed";
 
 /// An order.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +41,6 @@ pub(crate) enum Action {
     ResumeSchedule(ScheduleName),
     Explain(JobId),
     Graph(JobId),
-    /// A line for queuectl itself.
-    Line(String),
 }
 
 impl Action {
@@ -46,7 +48,6 @@ impl Action {
     pub(crate) fn is_reading(&self) -> bool {
         match self {
             Self::Count { .. } | Self::Explain(_) | Self::Graph(_) => true,
-            Self::Line(line) => split_words(line).is_some_and(|words| is_reading(&words)),
             Self::Jobs { .. }
             | Self::Matching { .. }
             | Self::PauseQueue(_)

@@ -45,4 +45,6 @@ pub(crate) enum Message {
     /// The store could not be read.
     Unreadable(String),
     Action(ActionResult),
+    /// The line of the palette is over.
+    LineEnded(ActionResult),
 }

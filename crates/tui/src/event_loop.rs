@@ -163,6 +163,8 @@ impl Top<'_> {
         match effect {
             Effect::Quit => {}
             Effect::Do(action) => self.actor.order(action),
+            Effect::RunLine(line) => self.actor.run_line(line),
+            Effect::EndLine => self.actor.end_line(),
             // The terminal puts it on the clipboard, also over a remote connection.
             Effect::Copy(text) => self.session.write(&format!("\x1b]52;c;{}\x07", STANDARD.encode(text)))?,
             Effect::SetMouse(is_on) => {
@@ -170,35 +172,36 @@ impl Top<'_> {
                     self.session.set_mouse(is_on)?;
                 }
             }
-            Effect::Edit(id) => self.lend(&id, "edit", None)?,
-            Effect::Page(id, attempt) => self.lend(&id, "logs", Some(attempt))?,
+            Effect::Edit(id) => self.lend(&id, None)?,
+            Effect::Page(id, attempt) => self.lend(&id, Some(attempt))?,
         }
         Ok(())
     }
 
-    /// Lets another process of this program have the terminal: the editor, or the log in a pager.
-    fn lend(&mut self, id: &JobId, verb: &str, attempt: Option<u32>) -> io::Result<()> {
+    /// Lets another process have the terminal: the editor, or the pager with the log of an attempt.
+    fn lend(&mut self, id: &JobId, attempt: Option<u32>) -> io::Result<()> {
         let flags = &self.program_flags;
-        let mut command = match attempt {
+        let (what, mut command) = match attempt {
             None => {
                 let mut command = Command::new("/proc/self/exe");
-                command.args(flags).args([verb, "--", id.as_str()]);
-                command
+                command.args(flags).args(["edit", "--", id.as_str()]);
+                ("edit", command)
             }
             Some(attempt) => {
                 let mut command = Command::new("sh");
-                let script = "program=$1; shift; \"$program\" \"$@\" 2>&1 | ${PAGER:-less -R}";
+                // The pager may be a line for a shell, as in `LESS=-S less`. The exit code of the pipe is that of the pager.
+                let script = r#"program=$1; shift; "$program" "$@" 2>&1 | sh -c "${PAGER:-less -R}""#;
                 command.args(["-c", script, "sh"]).arg(std::env::current_exe()?).args(flags);
-                command.args([verb, "--attempt", &attempt.to_string(), "--", id.as_str()]);
-                command
+                command.args(["logs", "--attempt", &attempt.to_string(), "--", id.as_str()]);
+                ("the pager", command)
             }
         };
         let ended = self.session.lend(|| command.status());
         self.forget_interrupts();
         match ended {
-            Ok(status) if status.success() => self.state.say(format!("{verb} ended")),
-            Ok(status) => self.state.fail(format!("{verb} failed ({status})")),
-            Err(error) => self.state.fail(format!("{verb} cannot be started ({error})")),
+            Ok(status) if status.success() => self.state.say(format!("{what} ended")),
+            Ok(status) => self.state.fail(format!("{what} failed ({status})")),
+            Err(error) => self.state.fail(format!("{what} cannot be started ({error})")),
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Where everything is. Views and the mouse use the same places.
 
-use ratatui::layout::Rect;
+use ratatui::layout::{Rect, Size};
 
 use crate::state::{Focus, State};
 use crate::tab::Tab;
@@ -13,6 +13,8 @@ const CHARTS: (u16, u16) = (160, 45);
 const TALL: u16 = 20;
 /// A smaller screen says so.
 const SMALLEST: (u16, u16) = (40, 10);
+/// Longer lines of a text are hard to read.
+const MAX_BOX_WIDTH: u16 = 110;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -29,7 +31,7 @@ pub(crate) struct Layout {
     pub(crate) detail: Rect,
     pub(crate) log: Rect,
     pub(crate) footer: Rect,
-    pub(crate) has_short_tabs: bool,
+    pub(crate) tab: Tab,
 }
 
 impl Layout {
@@ -48,7 +50,7 @@ impl Layout {
             problem: take_top(&mut free, u16::from(has_problem)),
             tabs: take_top(&mut free, 1),
             footer: take_bottom(&mut free, 1),
-            has_short_tabs: width < 78,
+            tab: state.tab,
             ..Self::default()
         };
         match state.focus {
@@ -102,14 +104,19 @@ impl Layout {
 
     /// The words of the tabs, and the column in which each begins.
     pub(crate) fn tab_words(self) -> Vec<(u16, String)> {
+        let (is_short, has_numbers_only) = (self.tabs.width < 78, self.tabs.width < 50);
         let mut at = 1;
         let mut words = Vec::new();
-        for (number, tab) in Tab::ALL.iter().enumerate() {
-            let name = if self.has_short_tabs { &tab.name()[..3] } else { tab.name() };
-            let word = format!("{} {name}", number + 1);
+        for (number, tab) in (1..).zip(Tab::ALL) {
+            let word = match tab.name() {
+                _ if has_numbers_only && tab != self.tab => format!("{number}"),
+                name if has_numbers_only => format!("{number} {name}"),
+                name if is_short => format!("{number} {}", &name[..3]),
+                name => format!("{number} {name}"),
+            };
             let length = u16::try_from(word.len()).unwrap_or(0);
             words.push((at, word));
-            at += length + if self.has_short_tabs { 1 } else { 2 };
+            at += length + if is_short && !has_numbers_only { 1 } else { 2 };
         }
         words
     }
@@ -118,6 +125,14 @@ impl Layout {
     pub(crate) fn tab_at(self, x: u16) -> Option<usize> {
         self.tab_words().iter().rposition(|(begin, _)| *begin <= x)
     }
+}
+
+/// The room for a text over a screen of this size, within its box.
+pub(crate) fn text_box(screen: Size) -> Size {
+    Size::new(
+        screen.width.saturating_sub(4).min(MAX_BOX_WIDTH).saturating_sub(4),
+        screen.height.saturating_sub(4),
+    )
 }
 
 fn take_top(free: &mut Rect, height: u16) -> Rect {

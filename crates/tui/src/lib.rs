@@ -1,7 +1,7 @@
 //! The full-screen view of a queue behind `queuectl top`, over the same use cases as every other interface.
 //!
-//! One thread reads the store (`data`), one carries out what the user orders (`actions`), and one draws: it waits for keys,
-//! signals and messages of the others (`event_loop`), changes the state (`state`), and draws it (`views`). State and views
+//! One thread reads the store (`data`), one carries out what the user orders (`actions`), another one the line of the
+//! palette, and one draws: it waits for keys, signals and messages of the others (`event_loop`), changes the state (`state`), and draws it (`views`). State and views
 //! do no IO.
 
 mod actions;
@@ -13,6 +13,8 @@ mod options;
 mod state;
 mod tab;
 mod terminal;
+#[cfg(test)]
+mod tests;
 mod theme;
 mod views;
 

@@ -2,28 +2,33 @@
 //! the state, and leaves orders for the event loop.
 
 mod cursor;
+mod help;
 mod job_keys;
 mod list_keys;
 mod log_keys;
 mod log_view;
+mod messages;
 mod modes;
 mod mouse;
 mod prompt;
+mod text;
 
 pub(crate) use self::cursor::Cursor;
 pub(crate) use self::log_view::LogView;
-pub(crate) use self::modes::{Confirm, Mode, Question as Ask, Text};
+pub(crate) use self::modes::{Confirm, Mode, Question as Ask};
 pub(crate) use self::prompt::{Prompt, PromptKind};
+pub(crate) use self::text::Text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;
 
 use ratatui::layout::Size;
 
-use crate::actions::{Action, ActionResult};
+use self::help::help;
+use crate::actions::Action;
 use crate::data::log::LogText;
 use crate::data::snapshot::Snapshot;
-use crate::data::{LogQuestion, Message, Question};
+use crate::data::{LogQuestion, Question};
 use crate::tab::Tab;
 use crate::terminal::{Input, Key};
 use crate::theme::Theme;
@@ -51,6 +56,10 @@ pub(crate) enum Focus {
 pub(crate) enum Effect {
     Quit,
     Do(Action),
+    /// Runs a line of the palette.
+    RunLine(String),
+    /// Asks the line that runs to end.
+    EndLine,
     /// Puts text on the clipboard.
     Copy(String),
     SetMouse(bool),
@@ -104,16 +113,26 @@ pub(crate) struct State {
     pub(crate) marks: Marks,
     /// The job that was opened, while rows change.
     opened: Option<JobId>,
+    /// Where Esc leads from the log.
+    log_opened_in: Focus,
     pub(crate) log: LogView,
     pub(crate) snapshot: Option<Box<Snapshot>>,
     pub(crate) read_at: Option<Instant>,
     pub(crate) log_text: Option<LogText>,
-    /// What came while the screen was frozen: the output of an attempt that ended is sent once only.
+    /// What came while the screen was frozen: the output of an attempt that ended is sent once only, and rows only when
+    /// something has changed.
     held_log: Option<LogText>,
+    held_snapshot: Option<(Instant, Box<Snapshot>)>,
     /// The screen stays as it is.
     pub(crate) is_frozen: bool,
     pub(crate) unreadable: Option<String>,
     pub(crate) note: Option<Note>,
+    /// The line of the palette that runs.
+    pub(crate) running: Option<String>,
+    /// Texts to read, until the user has finished a prompt, an answer or another text.
+    held_texts: VecDeque<Text>,
+    /// The user has asked for a change of the jobs of this filter, waits for their number, and has not gone elsewhere.
+    counting: Option<FilterText>,
     pub(crate) problem: usize,
     pub(crate) is_utc: bool,
     pub(crate) has_mouse: bool,
@@ -134,14 +153,19 @@ impl State {
             rows: ROWS_STEP,
             marks: Marks::None,
             opened: None,
+            log_opened_in: Focus::List,
             log: LogView::default(),
             snapshot: None,
             read_at: None,
             log_text: None,
             held_log: None,
+            held_snapshot: None,
             is_frozen: false,
             unreadable: None,
             note: None,
+            running: None,
+            held_texts: VecDeque::new(),
+            counting: None,
             problem: 0,
             is_utc,
             has_mouse,
@@ -174,6 +198,35 @@ impl State {
         self.snapshot.as_deref().filter(|snapshot| snapshot.question.tab == self.tab)
     }
 
+    /// Whether the list on the screen answers another filter or order than those that were chosen.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.tab == Tab::Jobs && self.snapshot().is_some_and(|snapshot| !self.is_answered_by(snapshot))
+    }
+
+    /// Whether these are the rows that were asked for, though there may be more of them by now.
+    fn is_answered_by(&self, snapshot: &Snapshot) -> bool {
+        let Question { tab, filter, order, rows: _, job: _, log: _ } = &snapshot.question;
+        (*tab, filter, *order) == (self.tab, &self.filter, self.order)
+    }
+
+    /// The filter for exactly the jobs of the list: some orders have only jobs of one phase. The error says why there is no
+    /// such filter.
+    pub(crate) fn listed_filter(&self) -> Result<FilterText, String> {
+        if self.order == Order::LastFailed {
+            return Err("this order shows only jobs that failed: s chooses another one".to_owned());
+        }
+        let Some(phase) = self.order.phase() else {
+            return Ok(self.filter.clone());
+        };
+        match self.filter.phases() {
+            [] => {}
+            named if named.iter().all(|other| *other == phase) => return Ok(self.filter.clone()),
+            _ => return Err("this order has no jobs of that state: s chooses another one".to_owned()),
+        }
+        let text = format!("state:{} {}", phase.name(), self.filter.text());
+        FilterText::parse(&text).map_err(|error| error.to_string())
+    }
+
     /// The output of the job that the screen is about.
     pub(crate) fn shown_log(&self) -> Option<&LogText> {
         self.log_text.as_ref().filter(|log| Some(&log.job) == self.job().as_ref())
@@ -185,51 +238,6 @@ impl State {
 
     pub(crate) fn cursor_mut(&mut self) -> &mut Cursor {
         &mut self.cursors[self.tab.index()]
-    }
-
-    pub(crate) fn receive(&mut self, message: Message) {
-        match message {
-            Message::Snapshot(_) if self.is_frozen => {}
-            Message::Log(text) if self.is_frozen => self.held_log = Some(text),
-            Message::Snapshot(snapshot) => {
-                self.unreadable = None;
-                self.read_at = Some(Instant::now());
-                let is_of_tab = snapshot.question.tab == self.tab;
-                self.snapshot = Some(snapshot);
-                if is_of_tab {
-                    self.keep_cursor();
-                }
-            }
-            Message::Log(text) => self.log_text = Some(text),
-            Message::Unreadable(why) => self.unreadable = Some(why),
-            Message::Action(result) => self.receive_result(result),
-        }
-    }
-
-    /// Puts the cursor back on its row, wherever that is now.
-    fn keep_cursor(&mut self) {
-        let Some(snapshot) = self.snapshot.take() else {
-            return;
-        };
-        let length = snapshot.rows.len();
-        self.cursor_mut().keep(length, |at| snapshot.key(at));
-        self.snapshot = Some(snapshot);
-    }
-
-    fn receive_result(&mut self, result: ActionResult) {
-        match result {
-            ActionResult::Done { what, command } => {
-                self.marks = Marks::None;
-                let same = command.map_or_else(String::new, |command| format!("  ({command})"));
-                self.note = Some(Note { text: format!("{what}{same}"), is_error: false });
-            }
-            ActionResult::Failed(why) => self.fail(why),
-            ActionResult::Text { title, lines } => self.mode = Mode::Text(Text { title, lines, top: 0 }),
-            ActionResult::Counted { verb, filter, count, is_exact, by_state } => {
-                let ask = Ask::Matching { verb, filter, count, is_exact, by_state, typed: String::new() };
-                self.mode = Mode::Confirm(Confirm(ask));
-            }
-        }
     }
 
     pub(crate) fn fail(&mut self, why: impl Into<String>) {
@@ -250,7 +258,18 @@ impl State {
 
     fn key(&mut self, key: Key) -> Option<Effect> {
         self.note = None;
+        let effect = self.mode_key(key);
+        if self.mode == Mode::Normal
+            && let Some(text) = self.held_texts.pop_front()
+        {
+            self.mode = Mode::Text(text);
+        }
+        effect
+    }
+
+    fn mode_key(&mut self, key: Key) -> Option<Effect> {
         match std::mem::take(&mut self.mode) {
+            Mode::Normal if key == Key::Escape && self.running.is_some() => Some(Effect::EndLine),
             Mode::Normal => match self.focus {
                 Focus::List => self.list_key(key),
                 Focus::Job => self.job_key(key),
@@ -262,8 +281,6 @@ impl State {
                 self.text_key(text, key);
                 None
             }
-            // Any key closes it.
-            Mode::Help => None,
         }
     }
 
@@ -272,7 +289,13 @@ impl State {
     fn common_key(&mut self, key: Key) -> Option<Effect> {
         match key {
             Key::Char('q') => return Some(Effect::Quit),
-            Key::Char('?') => self.mode = Mode::Help,
+            Key::Char(digit @ '1'..='8') => {
+                let at = usize::from(u8::try_from(digit).unwrap_or(b'1') - b'1');
+                self.switch_to(Tab::ALL[at]);
+            }
+            Key::Tab => self.switch_to(self.tab.step(1)),
+            Key::BackTab => self.switch_to(self.tab.step(Tab::ALL.len() - 1)),
+            Key::Char('?') => self.mode = Mode::Text(help(self.size, self.fixed.is_read_only)),
             Key::Char(':') => self.mode = Mode::Prompt(Prompt::new(PromptKind::Line, "")),
             Key::Char('z') => self.is_utc = !self.is_utc,
             Key::Char('m') => {
@@ -280,11 +303,7 @@ impl State {
                 self.say(if self.has_mouse { "mouse on" } else { "mouse off: text can be selected" });
                 return Some(Effect::SetMouse(self.has_mouse));
             }
-            Key::Char(' ') => {
-                self.is_frozen = !self.is_frozen;
-                self.log_text = self.held_log.take().or_else(|| self.log_text.take());
-                self.say(if self.is_frozen { "frozen; space continues" } else { "live" });
-            }
+            Key::Char(' ') => self.freeze_or_continue(),
             Key::Char('!') => self.problem += 1,
             Key::Char('y') => {
                 if let Some(id) = self.job() {
@@ -304,10 +323,19 @@ impl State {
             self.refuse_change();
             return None;
         }
+        if self.focus == Focus::List && self.is_searching() {
+            self.refuse_while_searching();
+            return None;
+        }
         self.job().map(Effect::Edit)
     }
 
     fn refuse_change(&mut self) {
         self.fail("--read-only: nothing can be changed here");
+    }
+
+    /// The rows on the screen are not those of the filter above them.
+    fn refuse_while_searching(&mut self) {
+        self.fail("still searching: the rows are those of before");
     }
 }

@@ -5,12 +5,12 @@ mod chart;
 mod dead;
 mod events;
 mod frame;
-mod help;
 mod job;
 mod jobs;
 mod log;
 mod overlay;
 mod overview;
+mod prompt;
 mod queues;
 mod schedules;
 mod table;
@@ -31,7 +31,8 @@ pub(crate) fn draw(state: &State, buffer: &mut Buffer) {
     let area = Rect::new(0, 0, state.size.width, state.size.height).intersection(*buffer.area());
     let mut canvas = Canvas::new(buffer, area, state.fixed.theme);
     if Layout::is_too_small(state) {
-        canvas.text(area, 0, "queuectl top needs 40 columns and 10 rows", Theme::title());
+        let notice = if area.width < 24 { "needs 40x10" } else { "queuectl top needs 40x10" };
+        canvas.text(area, 0, notice, Theme::title());
         return;
     }
     let layout = Layout::of(state);
@@ -43,10 +44,10 @@ pub(crate) fn draw(state: &State, buffer: &mut Buffer) {
     }
     log::draw(state, layout.log, &mut canvas);
     match &state.mode {
-        Mode::Normal | Mode::Prompt(_) => {}
+        Mode::Normal => {}
+        Mode::Prompt(prompt) => prompt::draw(state, prompt, layout.footer, &mut canvas),
         Mode::Confirm(confirm) => overlay::confirm(confirm, area, &mut canvas),
         Mode::Text(text) => overlay::text(text, area, &mut canvas),
-        Mode::Help => help::draw(state, area, &mut canvas),
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn is_endless(words: &[String]) -> bool {
         || !takes_file && before_command.iter().any(|word| FOLLOWING.contains(&word.as_str()))
 }
 
-/// Runs a line, and returns what it printed. Ends it when `stop` can be read.
+/// Runs a line, and returns what it printed. Asks it to end each time that `stop` can be read.
 pub(super) fn run(program: &[String], words: &[String], stop: &OwnedFd) -> Result<Vec<String>, String> {
     let failed = |error: io::Error| format!("queuectl cannot be started ({error})");
     let mut command = Command::new("/proc/self/exe");
@@ -102,16 +102,26 @@ pub(super) fn run(program: &[String], words: &[String], stop: &OwnedFd) -> Resul
     Ok(lines)
 }
 
-/// Waits until the child has ended, and asks it to end as soon as `stop` can be read.
+/// Waits until the child has ended, and asks it to end each time that `stop` can be read: a command that tidies up first may
+/// need a second request.
 fn end_on(stop: &OwnedFd, child: &Child) {
     let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
         return;
     };
-    let mut watched = [PollFd::new(&process, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
-    while poll(&mut watched, None) == Err(Errno::INTR) {}
-    if !watched[1].revents().is_empty() {
-        // An error means that it has ended.
-        let _ = pidfd_send_signal(&process, Signal::TERM);
+    loop {
+        let mut watched = [PollFd::new(&process, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+        match poll(&mut watched, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+        if !watched[0].revents().is_empty() {
+            return;
+        }
+        if !watched[1].revents().is_empty() {
+            let _ = rustix::io::read(stop, &mut [0; 8]);
+            // An error means that it has ended.
+            let _ = pidfd_send_signal(&process, Signal::TERM);
+        }
     }
 }
 

@@ -1,15 +1,12 @@
-//! The thread that carries out orders, one after the other, on a connection of its own.
+//! The thread that carries out orders, one after the other, each on a connection of its own.
 
-use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
-use rustix::event::{EventfdFlags, eventfd};
-
-use super::command_line::{run, split_words};
-use super::{Action, ActionResult, word};
+use super::running_line::RunningLine;
+use super::{Action, ActionResult, NOTHING_IS_CHANGED, word};
 use crate::data::{Message, Waker};
 use domain::job::graph::Direction;
 use domain::text::counts::{grouped, jobs};
@@ -30,12 +27,14 @@ const COUNT_BUDGET: Duration = Duration::from_secs(2);
 /// A larger graph is cut.
 const MAX_GRAPH_NODES: usize = 200;
 
-/// The acting thread. Dropping it ends a command line that still runs, and joins the thread after its order.
+/// The acting thread, and the line that runs beside it. Dropping it ends the line, and joins the thread after its order.
 #[derive(Debug)]
 pub(crate) struct Actor {
+    options: ActorOptions,
+    waker: Waker,
     orders: Option<Sender<Action>>,
     thread: Option<JoinHandle<()>>,
-    stop: OwnedFd,
+    line: Option<RunningLine>,
 }
 
 /// What an actor needs to know.
@@ -52,15 +51,14 @@ pub(crate) struct ActorOptions {
 impl Actor {
     pub(crate) fn start(options: ActorOptions, waker: Waker) -> io::Result<Self> {
         let (orders, inbox): (Sender<Action>, Receiver<Action>) = channel();
-        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let stopped = stop.try_clone()?;
+        let (own_options, own_waker) = (options.clone(), waker.try_clone()?);
         let work = move || {
             for action in inbox {
-                waker.send(Message::Action(perform(&options, &action, &stopped)));
+                own_waker.send(Message::Action(perform(&own_options, &action)));
             }
         };
         let thread = thread::Builder::new().name("actor".to_owned()).spawn(work)?;
-        Ok(Self { orders: Some(orders), thread: Some(thread), stop })
+        Ok(Self { options, waker, orders: Some(orders), thread: Some(thread), line: None })
     }
 
     pub(crate) fn order(&self, action: Action) {
@@ -69,38 +67,43 @@ impl Actor {
             let _ = orders.send(action);
         }
     }
+
+    /// Runs a line of the palette. The state orders the next one only after the result of this one.
+    pub(crate) fn run_line(&mut self, line: String) {
+        let started = self.waker.try_clone();
+        let started = started.and_then(|waker| RunningLine::start(self.options.clone(), line, waker));
+        match started {
+            Ok(line) => self.line = Some(line),
+            Err(error) => {
+                let why = format!("queuectl cannot be started ({error})");
+                self.waker.send(Message::LineEnded(ActionResult::Failed(why)));
+            }
+        }
+    }
+
+    pub(crate) fn end_line(&self) {
+        if let Some(line) = &self.line {
+            line.end();
+        }
+    }
 }
 
 impl Drop for Actor {
     fn drop(&mut self) {
+        drop(self.line.take());
         drop(self.orders.take());
-        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-fn perform(options: &ActorOptions, action: &Action, stop: &OwnedFd) -> ActionResult {
+fn perform(options: &ActorOptions, action: &Action) -> ActionResult {
     if options.is_read_only && !action.is_reading() {
-        return ActionResult::Failed("--read-only: nothing is changed".to_owned());
+        return ActionResult::Failed(NOTHING_IS_CHANGED.to_owned());
     }
-    let done = if let Action::Line(line) = action {
-        run_line(options, line, stop)
-    } else {
-        open_existing(&options.location)
-            .and_then(|store| on_store(options, store.as_ref(), action))
-            .map_err(|error| ops::error::chain(&error))
-    };
-    done.unwrap_or_else(ActionResult::Failed)
-}
-
-fn run_line(options: &ActorOptions, line: &str, stop: &OwnedFd) -> Result<ActionResult, String> {
-    let words = split_words(line).ok_or("a quotation mark is not closed")?;
-    let lines = run(&options.program_flags, &words, stop)?;
-    let title = format!("queuectl {}", quote_words(&words));
-    let lines = if lines.is_empty() { vec!["(no output)".to_owned()] } else { lines };
-    Ok(ActionResult::Text { title, lines })
+    let done = open_existing(&options.location).and_then(|store| on_store(options, store.as_ref(), action));
+    done.unwrap_or_else(|error| ActionResult::Failed(ops::error::chain(&error)))
 }
 
 fn on_store(options: &ActorOptions, store: &dyn Store, action: &Action) -> Result<ActionResult, OpError> {
@@ -136,7 +139,6 @@ fn on_store(options: &ActorOptions, store: &dyn Store, action: &Action) -> Resul
         }
         Action::Explain(id) => explained(store, id)?,
         Action::Graph(id) => graph(store, id)?,
-        Action::Line(_) => ActionResult::Failed("a line needs no store".to_owned()),
     })
 }
 

@@ -44,6 +44,8 @@ impl LogLine {
 #[derive(Clone, Debug)]
 pub(crate) struct LogText {
     pub(crate) job: JobId,
+    /// The job as people call it.
+    pub(crate) handle: String,
     pub(crate) attempt: Attempt,
     /// How many attempts there are.
     pub(crate) attempts: u32,
@@ -76,6 +78,7 @@ impl LogSource {
         let output = AttemptOutput::new(home, &record.job, &attempt).with_tail(Some(tail));
         let text = LogText {
             job: record.job.id.clone(),
+            handle: record.job.handle(),
             attempts: record.history.last().map_or(0, |last| last.number),
             attempt,
             lines: VecDeque::new(),

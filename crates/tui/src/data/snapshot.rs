@@ -191,10 +191,17 @@ fn read_jobs(store: &dyn Store, question: &Question) -> Result<JobRows, OpError>
         budget: Some(SEARCH_BUDGET),
     };
     let found = store.search(&search)?;
+    // No filter counts jobs with a failed attempt; those that were found are counted.
+    let (count, is_exact) = match question.order {
+        Order::LastFailed => (found.jobs.len() as u64, found.next.is_none()),
+        Order::Newest | Order::Oldest | Order::Claim | Order::Soonest | Order::LongestRunning => {
+            (count.count, count.is_exact)
+        }
+    };
     Ok(JobRows {
         jobs: found.jobs,
-        count: count.count,
-        is_exact: count.is_exact,
+        count,
+        is_exact,
         searched: (!found.is_complete).then_some(found.searched),
         error: None,
     })

@@ -11,7 +11,10 @@ impl State {
     pub(super) fn job_key(&mut self, key: Key) -> Option<Effect> {
         match key {
             Key::Escape | Key::Left => self.focus = Focus::List,
-            Key::Char('l') | Key::Enter => self.focus = Focus::Log,
+            Key::Char('l') | Key::Enter => {
+                self.log_opened_in = Focus::Job;
+                self.focus = Focus::Log;
+            }
             Key::Char('g') => return self.job().map(|id| Effect::Do(Action::Graph(id))),
             Key::Char('[') => self.step_attempt(-1),
             Key::Char(']') => self.step_attempt(1),

@@ -21,12 +21,8 @@ impl State {
             return None;
         }
         match key {
-            Key::Char(digit @ '1'..='8') => {
-                let at = usize::from(u8::try_from(digit).unwrap_or(b'1') - b'1');
-                self.switch_to(Tab::ALL[at]);
-            }
-            Key::Tab | Key::Right => self.switch_to(self.tab.step(1)),
-            Key::BackTab | Key::Left => self.switch_to(self.tab.step(Tab::ALL.len() - 1)),
+            Key::Right => self.switch_to(self.tab.step(1)),
+            Key::Left => self.switch_to(self.tab.step(Tab::ALL.len() - 1)),
             Key::Enter => self.open_row(),
             Key::Escape => self.leave(),
             Key::Char('/') => {
@@ -41,6 +37,9 @@ impl State {
             Key::Char('Y') => return self.copy_line(),
             Key::Char('r' | 'c' | 'd' | 'R' | 'C' | 'D' | 'p' | '+' | '-') if self.fixed.is_read_only => {
                 self.refuse_change();
+            }
+            Key::Char('r' | 'c' | 'd' | 'R' | 'C' | 'D' | 'p' | '+' | '-') if self.is_searching() => {
+                self.refuse_while_searching();
             }
             Key::Char('r') => return self.change(Verb::Retry),
             Key::Char('c') => return self.change(Verb::CANCEL),
@@ -94,6 +93,7 @@ impl State {
         }
         self.tab = tab;
         self.focus = Focus::List;
+        self.counting = None;
         self.log = LogView::default();
     }
 
@@ -106,6 +106,7 @@ impl State {
             self.go_to(tab);
         } else if self.tab == Tab::Jobs {
             self.filter = FilterText::default();
+            self.counting = None;
         }
     }
 
@@ -131,6 +132,7 @@ impl State {
     }
 
     fn open_log(&mut self) {
+        self.log_opened_in = Focus::List;
         self.open_job(Focus::Log);
     }
 
@@ -139,6 +141,7 @@ impl State {
             Some(id) => {
                 self.opened = Some(id);
                 self.focus = focus;
+                self.counting = None;
             }
             None => self.fail("this row has no job"),
         }
@@ -147,6 +150,11 @@ impl State {
     pub(super) fn next_order(&mut self) {
         let at = Order::ALL.iter().position(|order| *order == self.order).unwrap_or(0);
         self.order = Order::ALL[(at + 1) % Order::ALL.len()];
+        self.counting = None;
+        if self.marks == Marks::All {
+            // Another order may list other jobs.
+            self.marks = Marks::None;
+        }
         self.cursor_mut().go(0);
     }
 
@@ -166,6 +174,9 @@ impl State {
     }
 
     fn mark_all(&mut self) {
+        if let Err(why) = self.listed_filter() {
+            return self.fail(why);
+        }
         self.marks = if self.marks == Marks::All { Marks::None } else { Marks::All };
     }
 
@@ -185,7 +196,8 @@ impl State {
 
     /// The command that selects what the list shows, or the job under the cursor.
     fn copy_line(&mut self) -> Option<Effect> {
-        let line = match (self.tab, self.filter.flags()) {
+        let flags = self.listed_filter().ok().and_then(|filter| filter.flags());
+        let line = match (self.tab, flags) {
             (Tab::Jobs, Some(flags)) => format!("queuectl list {flags}").trim_end().to_owned(),
             _ => format!("queuectl show {}", self.job()?),
         };
@@ -212,13 +224,21 @@ impl State {
     /// First counts what the change would reach.
     fn change_matching(&mut self, verb: Verb) -> Option<Effect> {
         let filter = match self.tab {
-            Tab::Jobs => self.filter.clone(),
+            Tab::Jobs => match self.listed_filter() {
+                Ok(filter) => filter,
+                Err(why) => {
+                    self.fail(why);
+                    return None;
+                }
+            },
             Tab::Dead | Tab::Queues | Tab::Workers | Tab::Schedules | Tab::Batches => self.row_filter()?,
             Tab::Overview | Tab::Events => {
                 self.fail("open the list of jobs first: 2");
                 return None;
             }
         };
+        self.counting = Some(filter.clone());
+        self.say("counting…");
         Some(Effect::Do(Action::Count { verb, filter }))
     }
 

@@ -1,6 +1,6 @@
 //! The keys of the output of an attempt.
 
-use super::{Effect, Focus, Mode, Prompt, PromptKind, State};
+use super::{Effect, Mode, Prompt, PromptKind, State};
 use crate::data::log::LogLine;
 use crate::terminal::Key;
 use domain::log::Stream;
@@ -51,7 +51,7 @@ impl State {
         } else if self.log.find.is_some() {
             self.log.find = None;
         } else {
-            self.focus = Focus::List;
+            self.focus = self.log_opened_in;
         }
     }
 

@@ -1,6 +1,6 @@
-//! What a key means besides moving around: text for a prompt, the answer to a question, or a page of a text.
+//! What a key means besides moving around: text for a prompt, or the answer to a question.
 
-use super::{Effect, Prompt, State};
+use super::{Effect, Prompt, State, Text};
 use crate::actions::{Action, word};
 use crate::terminal::Key;
 use domain::job::life::StateName;
@@ -16,15 +16,6 @@ pub(crate) enum Mode {
     Prompt(Prompt),
     Confirm(Confirm),
     Text(Text),
-    Help,
-}
-
-/// A text over the screen.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Text {
-    pub(crate) title: String,
-    pub(crate) lines: Vec<String>,
-    pub(crate) top: usize,
 }
 
 /// A change that waits for the user's yes.
@@ -91,23 +82,5 @@ impl State {
             }
         }
         None
-    }
-
-    #[expect(clippy::wildcard_enum_match_arm, reason = "every other key means the same")]
-    pub(super) fn text_key(&mut self, mut text: Text, key: Key) {
-        let page = usize::from(self.size.height.saturating_sub(6)).max(1);
-        let last = text.lines.len().saturating_sub(page);
-        text.top = match key {
-            Key::Char('j') | Key::Down => text.top + 1,
-            Key::Char('k') | Key::Up => text.top.saturating_sub(1),
-            Key::Ctrl('d') | Key::PageDown | Key::Char(' ') => text.top + page,
-            Key::Ctrl('u') | Key::PageUp => text.top.saturating_sub(page),
-            Key::Char('g') | Key::Home => 0,
-            Key::Char('G') | Key::End => last,
-            // Every other key closes it.
-            _ => return,
-        }
-        .min(last);
-        self.mode = Mode::Text(text);
     }
 }

@@ -1,10 +1,11 @@
 //! A line that the user types: a filter, a text to find, or a command line.
 
 use super::{Effect, Mode, State};
-use crate::actions::{Action, is_endless, is_reading, split_words};
+use crate::actions::{is_endless, is_reading, split_words};
 use crate::data::snapshot::Rows;
 use crate::tab::Tab;
 use crate::terminal::Key;
+use domain::text::shell::quote_words;
 use ops::jobs::list::filter_text::{FilterText, TERMS};
 use store::Phase;
 
@@ -197,8 +198,13 @@ impl State {
             self.fail("this line would not end by itself: run it in another terminal");
             return None;
         }
-        self.say("running…");
-        Some(Effect::Do(Action::Line(prompt.text)))
+        if self.running.is_some() {
+            self.fail("another line still runs: Esc, Esc ends it");
+            self.mode = Mode::Prompt(prompt);
+            return None;
+        }
+        self.running = Some(quote_words(&words));
+        Some(Effect::RunLine(prompt.text))
     }
 }
 

@@ -5,7 +5,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::theme::{Role, Theme};
 use domain::text::hostile::printable;
@@ -111,6 +111,20 @@ pub(crate) fn columns(text: &str) -> u16 {
     u16::try_from(text.width()).unwrap_or(u16::MAX)
 }
 
+/// The end of a text that fits, with a sign that it begins before.
+pub(crate) fn tail(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut kept = 0;
+    let begins = text.char_indices().rev().take_while(|(_, character)| {
+        kept += character.width().unwrap_or(0);
+        kept < width
+    });
+    let begin = begins.last().map_or(text.len(), |(at, _)| at);
+    format!("…{}", &text[begin..])
+}
+
 /// The beginning of a text that fits, with a sign that it continues.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
@@ -128,4 +142,18 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
         kept.push('…');
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_at_either_end() {
+        for (text, width, beginning, end) in
+            [("abcdef", 6, "abcdef", "abcdef"), ("abcdef", 4, "abc…", "…def"), ("äöü漢", 4, "äöü…", "…ü漢")]
+        {
+            assert_eq!((cut(text, width).as_str(), tail(text, width).as_str()), (beginning, end), "{text}");
+        }
+    }
 }

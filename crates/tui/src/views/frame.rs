@@ -9,7 +9,7 @@ use super::canvas::{Canvas, columns, cut, inset};
 use super::chart::rate_bars;
 use super::times::clock;
 use crate::layout::Layout;
-use crate::state::{Focus, Marks, Mode, PromptKind, State};
+use crate::state::{Focus, Marks, Mode, State};
 use crate::tab::Tab;
 use crate::theme::{Role, Theme};
 use domain::job::life::StateName;
@@ -33,9 +33,6 @@ fn header(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
     let theme = canvas.theme;
     let place = inset(layout.header, 1);
     let taken = canvas.text(place, 0, "queuectl", Theme::title());
-    let room = usize::from(place.width).saturating_sub(48);
-    let title = cut(&printable(&state.fixed.title), room.max(8));
-    canvas.text(inset(place, taken + 2), 0, &title, theme.style(Role::Quiet));
     let dot = theme.pick("●", "*");
     let age = state.read_at.map(|at| at.elapsed());
     let (text, style) = match (&state.unreadable, state.is_frozen, age) {
@@ -55,6 +52,10 @@ fn header(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
     canvas.right(before, 0, &text, style);
     let before = ratatui::layout::Rect { width: before.width.saturating_sub(columns(&text)), ..before };
     canvas.right(before, 0, read_only, theme.style(Role::Warning));
+    let place = inset(place, taken + 2);
+    let room = place.width.saturating_sub(columns(&right) + columns(&text) + columns(read_only) + 1);
+    let title = cut(&printable(&state.fixed.title), room.into());
+    canvas.text(place, 0, &title, theme.style(Role::Quiet));
 }
 
 /// `1.2M`, `12,408`
@@ -73,7 +74,7 @@ fn counts(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
     let theme = canvas.theme;
     let count = |state: StateName| snapshot.status.jobs.get(&state).copied().unwrap_or(0);
     let slots = slots_for_new_jobs(&snapshot.status.workers);
-    let mut spans = Vec::new();
+    let mut parts = Vec::new();
     for (name, state, of) in [
         ("pending", StateName::Pending, None),
         ("run", StateName::Processing, Some(slots)),
@@ -84,20 +85,37 @@ fn counts(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
         let number = short_count(count(state));
         let of = of.map_or_else(String::new, |of| format!("/{of}"));
         let style = if count(state) == 0 { theme.style(Role::Quiet) } else { theme.state(state) };
-        spans.push(Span::styled(format!("{name} "), theme.style(Role::Quiet)));
-        spans.push(Span::styled(format!("{number}{of}  "), style.patch(Theme::title())));
+        parts.push((
+            state,
+            [
+                Span::styled(format!("{name} "), theme.style(Role::Quiet)),
+                Span::styled(format!("{number}{of}  "), style.patch(Theme::title())),
+            ],
+        ));
     }
     let place = inset(layout.counts, 1);
-    let taken = canvas.line(place, 0, &Line::from(spans));
+    for least in [StateName::Completed, StateName::Failed, StateName::Processing] {
+        let needed: usize = parts.iter().flat_map(|(_, spans)| spans).map(Span::width).sum();
+        // The last one ends with two spaces.
+        if needed > usize::from(place.width) + 2 {
+            parts.retain(|(state, _)| *state != least);
+        }
+    }
+    let line: Line<'_> = parts.into_iter().flat_map(|(_, spans)| spans).collect();
+    let taken = canvas.line(place, 0, &line);
     let rate = snapshot.rate.filter(|rate| rate.over >= SHORTEST_RATE).map_or(0.0, |rate| {
         let ended = u32::try_from(rate.completed + rate.failed).unwrap_or(u32::MAX);
         f64::from(ended) / rate.over.as_secs_f64().max(0.001)
     });
     let is_current = state.read_at.is_some_and(|at| at.elapsed().as_millis() < 2_500);
     let rate = format!("{:.0}/s ", if is_current { rate } else { 0.0 });
+    if taken + columns(&rate) > place.width {
+        return;
+    }
     let room = place.width.saturating_sub(taken + columns(&rate) + 4);
     let bars = rate_bars(&snapshot.history, snapshot.at, room.min(20).into(), theme.is_ascii);
-    canvas.right(layout.counts, 0, &format!("{bars}  {rate}"), theme.style(Role::Accent));
+    let gap = if bars.is_empty() { "" } else { "  " };
+    canvas.right(layout.counts, 0, &format!("{bars}{gap}{rate}"), theme.style(Role::Accent));
 }
 
 fn problem(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
@@ -137,21 +155,27 @@ fn tabs(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
 
 fn footer(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
     let theme = canvas.theme;
-    let place = inset(layout.footer, 1);
-    if let Mode::Prompt(prompt) = &state.mode {
-        let error = state.note.as_ref().filter(|note| note.is_error).map(|note| note.text.as_str());
-        let taken = canvas.text(place, 0, &format!("{}{}", prompt.mark(), prompt.text), Style::new());
-        canvas.text(inset(place, taken), 0, " ", Theme::chosen());
-        let hint =
-            error.map_or_else(|| prompt_hint(prompt.kind, &prompt.candidates), |error| format!("! {error}"));
-        let style = theme.style(if error.is_some() { Role::Error } else { Role::Quiet });
-        canvas.text(inset(place, taken + 3), 0, &hint, style);
+    let mut place = inset(layout.footer, 1);
+    if matches!(state.mode, Mode::Prompt(_)) {
         return;
+    }
+    if let Some(line) = &state.running {
+        let room = if state.note.is_some() { place.width / 2 } else { place.width };
+        let (before, after) = ("running ", "; Esc ends it ");
+        let room = room.saturating_sub(columns(before) + columns(after));
+        let running = format!("{before}{}{after}", cut(&printable(line), room.into()));
+        if state.note.is_none() {
+            canvas.text(place, 0, &running, theme.style(Role::Accent));
+            return;
+        }
+        canvas.right(layout.footer, 0, &running, theme.style(Role::Quiet));
+        place.width = place.width.saturating_sub(columns(&running));
     }
     if let Some(note) = &state.note {
         let role = if note.is_error { Role::Error } else { Role::Accent };
         let mark = if note.is_error { "! " } else { "" };
-        canvas.text(place, 0, &format!("{mark}{}", note.text), theme.style(role));
+        let text = cut(&printable(&format!("{mark}{}", note.text)), place.width.into());
+        canvas.text(place, 0, &text, theme.style(role));
         return;
     }
     let mut x = 0;
@@ -161,17 +185,6 @@ fn footer(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
         }
         x += canvas.text(inset(place, x), 0, key, Theme::title()) + 1;
         x += canvas.text(inset(place, x), 0, what, theme.style(Role::Quiet)) + 2;
-    }
-}
-
-fn prompt_hint(kind: PromptKind, candidates: &[String]) -> String {
-    if !candidates.is_empty() {
-        return candidates.join("  ");
-    }
-    match kind {
-        PromptKind::Filter => "state:dead queue:mail like:\"smtp*\"  Tab completes".to_owned(),
-        PromptKind::Find => "a text in the output".to_owned(),
-        PromptKind::Line => "a queuectl command line, as in `retry 12`  Tab completes".to_owned(),
     }
 }
 

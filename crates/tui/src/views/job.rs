@@ -22,7 +22,11 @@ pub(crate) fn draw(state: &State, place: Rect, canvas: &mut Canvas<'_>) {
     let record = state.snapshot.as_ref().and_then(|snapshot| snapshot.job.as_ref());
     let wanted = state.job();
     let Some(record) = record.filter(|record| Some(&record.job.id) == wanted.as_ref()) else {
-        let text = if wanted.is_some() { "  reading…" } else { "  no job" };
+        let text = match wanted {
+            Some(_) if state.is_frozen => "  frozen; space continues",
+            Some(_) => "  reading…",
+            None => "  no job",
+        };
         canvas.text(place, 1, text, canvas.theme.style(Role::Quiet));
         return;
     };

@@ -30,8 +30,7 @@ pub(crate) fn draw(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
     let Some(Rows::Jobs(rows)) = state.snapshot().map(|snapshot| &snapshot.rows) else {
         return;
     };
-    let filter = if state.filter.is_empty() { "all jobs" } else { state.filter.text() };
-    canvas.rule(layout.title, filter, &summary(state, rows));
+    canvas.rule(layout.title, &title(state), &summary(state, rows));
     if let Some(error) = &rows.error {
         canvas.text(layout.rows, 0, &format!("  {error}"), theme.style(Role::Error));
         return;
@@ -52,7 +51,21 @@ pub(crate) fn draw(state: &State, layout: &Layout, canvas: &mut Canvas<'_>) {
     table::draw(state, layout, canvas, &COLUMNS, Pointer::Rows(window.start), &shown);
 }
 
+/// The filter; an order that has only some of its jobs says which.
+fn title(state: &State) -> String {
+    let filter = if state.filter.is_empty() { "all jobs" } else { state.filter.text() };
+    let only = match (state.order, state.order.phase()) {
+        (Order::LastFailed, _) => ", only with a failed attempt".to_owned(),
+        (_, Some(phase)) if state.filter.phases().is_empty() => format!(", only {}", phase.name()),
+        (_, Some(_) | None) => String::new(),
+    };
+    format!("{filter}{only}")
+}
+
 fn summary(state: &State, rows: &JobRows) -> String {
+    if state.is_searching() {
+        return "searching…".to_owned();
+    }
     let at_least = if rows.is_exact { "" } else { "at least " };
     let marked = match &state.marks {
         Marks::None => String::new(),

@@ -21,7 +21,11 @@ pub(crate) fn draw(state: &State, place: Rect, canvas: &mut Canvas<'_>) {
     let theme = canvas.theme;
     let Some(log) = state.shown_log() else {
         canvas.rule(Rect { height: 1, ..place }, "log", "");
-        let text = if state.job().is_some() { "no output yet" } else { "" };
+        let text = match state.job() {
+            Some(_) if state.is_frozen => "frozen; space continues",
+            Some(_) => "no output yet",
+            None => "",
+        };
         canvas.text(inset(place, 1), 1, text, theme.style(Role::Quiet));
         return;
     };
@@ -37,8 +41,14 @@ pub(crate) fn draw(state: &State, place: Rect, canvas: &mut Canvas<'_>) {
     }
     let lines = state.shown_lines();
     if lines.is_empty() {
-        let text = if log.is_over { "it printed nothing" } else { "nothing printed yet" };
-        canvas.text(body, 0, text, theme.style(Role::Quiet));
+        let yet = if log.is_over { "" } else { " yet" };
+        let text = match state.log.only {
+            None if log.is_over => "it printed nothing".to_owned(),
+            None => "nothing printed yet".to_owned(),
+            Some(Stream::Out) => format!("nothing on stdout{yet}"),
+            Some(Stream::Err) => format!("nothing on stderr{yet}"),
+        };
+        canvas.text(body, 0, &text, theme.style(Role::Quiet));
         return;
     }
     let above_end = if state.focus == Focus::List { 0 } else { state.log.above_end };
@@ -56,7 +66,8 @@ fn title(state: &State, log: &LogText) -> String {
         let code = ending.outcome.exit_code().map_or_else(String::new, |code| format!(" · exit code {code}"));
         format!("{code} · {}", short_span(ending.duration))
     });
-    format!("log · attempt {} of {}{end}{streams}", log.attempt.number, log.attempts)
+    let job = if state.focus == Focus::Log { format!("{} · ", log.handle) } else { String::new() };
+    format!("{job}log · attempt {} of {}{end}{streams}", log.attempt.number, log.attempts)
 }
 
 fn position(state: &State, log: &LogText) -> String {

@@ -1,9 +1,11 @@
 //! What lies over the screen: a question, or a text.
 
 use ratatui::layout::Rect;
+use ratatui::style::Style;
 
 use super::canvas::{Canvas, inset};
 use crate::actions::word;
+use crate::layout::text_box;
 use crate::state::{Ask, Confirm, Text};
 use crate::theme::{Role, Theme};
 use domain::text::counts::grouped;
@@ -14,12 +16,8 @@ pub(crate) fn confirm(confirm: &Confirm, area: Rect, canvas: &mut Canvas<'_>) {
         Ask::Simple { line, .. } => {
             let place = Rect { y: area.bottom().saturating_sub(1), height: 1, ..area };
             canvas.clear(place);
-            canvas.text(
-                inset(place, 1),
-                0,
-                &format!("{line} y/n"),
-                theme.style(Role::Warning).patch(Theme::title()),
-            );
+            canvas.text(inset(place, 1), 0, "?", theme.style(Role::Warning).patch(Theme::title()));
+            canvas.text(inset(place, 3), 0, &format!("{line} y/n"), Theme::title());
         }
         Ask::Matching { verb, filter, count, is_exact, by_state, typed } => {
             let states: Vec<String> = by_state
@@ -35,24 +33,31 @@ pub(crate) fn confirm(confirm: &Confirm, area: Rect, canvas: &mut Canvas<'_>) {
             ];
             lines.extend(command.map(|flags| format!("the same: queuectl {} {flags}", word(*verb))));
             lines.push(format!("type {count} and Enter, or Esc: {typed}_"));
-            draw_box(canvas, area, "confirm", &lines);
+            let text = Text { title: "confirm".to_owned(), lines, top: 0 };
+            draw_box(canvas, area, &text.title, &text.rows(area.as_size()), "");
         }
     }
 }
 
 pub(crate) fn text(text: &Text, area: Rect, canvas: &mut Canvas<'_>) {
-    let rows = usize::from(area.height.saturating_sub(6)).max(1);
-    let last = (text.top + rows).min(text.lines.len());
-    draw_box(canvas, area, &text.title, &text.lines[text.top.min(last)..last]);
+    let rows = text.rows(area.as_size());
+    let fitting = usize::from(text_box(area.as_size()).height);
+    let first = text.top.min(rows.len().saturating_sub(fitting));
+    let last = (first + fitting).min(rows.len());
+    let position = if rows.len() > fitting {
+        format!("{}–{last} of {} · j k", first + 1, rows.len())
+    } else {
+        String::new()
+    };
+    draw_box(canvas, area, &text.title, &rows[first..last], &position);
 }
 
-/// A box in the middle with these lines.
-pub(crate) fn draw_box(canvas: &mut Canvas<'_>, area: Rect, title: &str, lines: &[String]) {
+/// A box in the middle with these rows, and a text at its lower edge.
+fn draw_box(canvas: &mut Canvas<'_>, area: Rect, title: &str, rows: &[String], below: &str) {
     let theme = canvas.theme;
-    let width = area.width.saturating_sub(4).min(110);
-    let wrapped: Vec<String> = lines.iter().flat_map(|line| wrap(line, usize::from(width) - 4)).collect();
-    let height =
-        u16::try_from(wrapped.len()).unwrap_or(u16::MAX).saturating_add(2).min(area.height.saturating_sub(2));
+    let room = text_box(area.as_size());
+    let (width, height) =
+        (room.width + 4, u16::try_from(rows.len()).unwrap_or(u16::MAX).min(room.height).saturating_add(2));
     let place =
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
     canvas.clear(place);
@@ -62,29 +67,9 @@ pub(crate) fn draw_box(canvas: &mut Canvas<'_>, area: Rect, title: &str, lines: 
         canvas.right(place, row, side, theme.style(Role::Quiet));
     }
     canvas.rule(Rect { height: 1, ..place }, title, "Esc closes");
-    canvas.rule(Rect { y: place.bottom() - 1, height: 1, ..place }, "", "");
-    let body = Rect { width: width - 4, height: height.saturating_sub(1), ..inset(place, 2) };
-    for (line, row) in wrapped.iter().zip(1..) {
-        canvas.text(body, row, line, ratatui::style::Style::new());
+    canvas.rule(Rect { y: place.bottom() - 1, height: 1, ..place }, "", below);
+    let body = Rect { width: room.width, height: height.saturating_sub(1), ..inset(place, 2) };
+    for (line, row) in rows.iter().zip(1..) {
+        canvas.text(body, row, line, Style::new());
     }
-}
-
-/// Broken at the width; a table stays aligned as far as it fits.
-fn wrap(line: &str, width: usize) -> Vec<String> {
-    let shown = domain::text::hostile::printable(&line.replace('\t', "    ")).into_owned();
-    let characters: Vec<char> = shown.chars().collect();
-    if characters.is_empty() {
-        return vec![String::new()];
-    }
-    let mut rows: Vec<String> = Vec::new();
-    let mut rest = &characters[..];
-    while rest.len() > width {
-        let space =
-            rest[..width].iter().rposition(|character| *character == ' ').filter(|at| *at > width / 2);
-        let at = space.map_or(width, |at| at + 1);
-        rows.push(rest[..at].iter().collect());
-        rest = &rest[at..];
-    }
-    rows.push(rest.iter().collect());
-    rows
 }

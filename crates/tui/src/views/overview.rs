@@ -116,7 +116,7 @@ fn draw_charts(snapshot: &Snapshot, place: Rect, canvas: &mut Canvas<'_>) -> Rec
         u64::try_from(wait.as_millis()).ok()
     });
     let unit = |most| short_span(std::time::Duration::from_millis(most));
-    chart::draw(canvas, third(1), "95 % waited less than", Role::Warning, &waits, unit);
+    chart::draw(canvas, third(1), "95 % waited less than", Role::Scheduled, &waits, unit);
     let depth = chart::values(history, now, points, |point| point.depth.map(|depth| depth.pending));
     chart::draw(canvas, third(2), "pending jobs", Role::Accent, &depth, grouped);
     Rect { y: place.y + CHART_ROWS + 1, height: place.height.saturating_sub(CHART_ROWS + 1), ..place }

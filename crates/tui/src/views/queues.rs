@@ -1,5 +1,7 @@
 //! The queues: what waits in them, and what limits them.
 
+use ratatui::style::Style;
+
 use super::canvas::Canvas;
 use super::frame::age;
 use super::table::{self, Cell, Column, Pointer, Row};
@@ -66,7 +68,8 @@ fn row(theme: Theme, metrics: &QueueMetrics, clock: &Clock) -> Row {
     };
     let wait = activity.waits.quantile(0.95, &WAIT_BOUNDS).map_or_else(String::new, short_span);
     let (limit, is_paused) = limit(queue);
-    let role = if is_paused { Role::Warning } else { Role::Quiet };
+    // A sentence in yellow could hardly be read on white: the sign alone has the colour.
+    let limit_style = if is_paused { Style::new() } else { theme.style(Role::Quiet) };
     Row {
         mark: " ",
         sign: if is_paused {
@@ -82,7 +85,7 @@ fn row(theme: Theme, metrics: &QueueMetrics, clock: &Clock) -> Row {
             number(StateName::Failed),
             number(StateName::Dead),
             Cell::styled(wait, theme.style(Role::Quiet)),
-            Cell::styled(limit, theme.style(role)),
+            Cell::styled(limit, limit_style),
         ],
     }
 }

@@ -14,6 +14,7 @@ use crate::cli::harness::Home;
 use crate::cli::harness::pseudo_terminal::Terminal;
 use crate::cli::harness::test_worker::TestWorker;
 use domain::job::outcome::Outcome;
+use domain::log::Stream;
 
 const LEAVE: &str = "\u{1b}[?25h\u{1b}[?1049l";
 
@@ -133,7 +134,7 @@ fn a_resized_window_is_drawn_anew() {
         top.wait("printer");
     }
     top.resize(30, 8);
-    top.wait("needs 40 columns");
+    top.wait("needs 40x10");
     top.resize(80, 24);
     top.wait("printer");
     top.quit();
@@ -167,7 +168,7 @@ fn every_tab_and_every_key_that_looks() {
     top.terminal.type_in("/state:dead\r");
     top.wait_until(|screen| is_chosen(screen, "printer") && screen.contains("1 job ·"));
     for (key, title) in [
-        ("l", "f follow"),
+        ("l", "printer · log · attempt 1 of 1"),
         ("t", "exit code 3"),
         ("o", "stdout"),
         ("o", "stderr"),
@@ -180,6 +181,8 @@ fn every_tab_and_every_key_that_looks() {
         ("\u{1b}", "state:dead"),
         ("\r", "enqueued"),
         ("g", "depends on"),
+        ("\u{1b}", "enqueued"),
+        ("l", "printer · log"),
         ("\u{1b}", "enqueued"),
         ("w", "is dead"),
         ("\u{1b}", "enqueued"),
@@ -201,14 +204,31 @@ fn every_tab_and_every_key_that_looks() {
 
 #[test]
 fn output_that_came_while_the_screen_was_frozen_is_shown_afterwards() {
-    let home = with_output("printf 'out''put-7\\n'; exit 3");
-    let mut top = Top::start(&home, (120, 40), &[]);
-    top.moves("2", "wait");
+    let home = Home::with_jobs(&["a"]);
+    let worker = TestWorker::new(&home, "w1");
+    let lease = worker.claim_job("a");
+    let mut capture = worker.capture(&home, &lease, 1 << 20);
+    capture.take(Stream::Out, b"before-1\n");
+    capture.spill();
+    let [mut top, mut other] = [(); 2].map(|()| Top::start(&home, (120, 40), &[]));
+    top.press("2", "before-1");
+    other.press("2", "before-1");
     top.press(" ", "frozen");
-    top.moves("j", "printer");
-    top.wait_until(|screen| !screen.contains("output-7"));
-    top.press(" ", "output-7");
-    top.quit();
+    capture.take(Stream::Out, b"after-2\n");
+    worker.settle_captured(lease, Outcome::Success, capture.finish());
+    other.wait("after-2");
+    // Both read several times a second.
+    for _ in 0..2 {
+        let clock = other.screen().lines().next().map(str::to_owned);
+        other.wait_until(|screen| screen.lines().next() != clock.as_deref());
+    }
+    top.press("z", "UTC");
+    assert!(!top.screen().contains("after-2"), "{}", top.screen());
+    top.press(" ", "after-2");
+    top.wait("completed");
+    for top in [top, other] {
+        top.quit();
+    }
 }
 
 #[test]

@@ -132,8 +132,47 @@ fn a_job_is_edited_and_its_output_opened_in_a_pager() {
     top.moves("/\u{15}state:dead\r", "printer");
     // The list has `hello`, too: in the command.
     top.press("l", "attempt 1 of 1");
-    top.press("|", "logs ended");
+    top.press("|", "the pager ended");
     assert!(std::fs::read_to_string(received).expect("the pager ran").contains("hello"));
+    top.quit();
+}
+
+#[test]
+fn the_pager_is_a_line_for_a_shell_and_its_failure_is_its_own() {
+    let home = with_output("echo hello; exit 3");
+    let received = home.folder().join("received");
+    for (pager, then) in [
+        (format!("A=1 cat > '{}' || true", received.display()), "the pager ended"),
+        ("exit 7".to_owned(), "the pager failed"),
+    ] {
+        let mut command = home.call(["top"]).interruptible().into_command();
+        command.env("PAGER", pager);
+        let terminal = Terminal::with_echo(command, 100, 30);
+        let mut top = Top { terminal, columns: 100, rows: 30, from: 0 };
+        top.wait("live");
+        top.moves("/id:printer\r", "printer");
+        top.press("l", "printer · log · attempt 1 of 1");
+        top.press("|", then);
+        top.quit();
+    }
+    assert!(std::fs::read_to_string(received).expect("the pager ran").contains("hello"));
+}
+
+#[test]
+fn an_order_changes_only_the_jobs_that_it_shows() {
+    let home = Home::with_jobs(&["a", "b"]);
+    home.run(["enqueue", "-q", "--id", "later", "--delay", "1h", "-c", "true"]).ok();
+    let mut top = Top::start(&home, (100, 30), &[]);
+    top.press("2", "3 jobs");
+    top.press("sss", "all jobs, only scheduled");
+    top.wait_until(|screen| is_chosen(screen, "later") && screen.contains("1 job ·"));
+    top.press("C", "type 1 and Enter");
+    top.press("1\r", "(queuectl cancel --state scheduled)");
+    assert_eq!(home.run(["show", "later", "--json"]).ok().json()["state"], "cancelled");
+    assert_eq!(home.run(["show", "a", "--json"]).ok().json()["state"], "pending");
+    top.press("ss", "all jobs, only with a failed attempt");
+    top.wait("0 jobs · last-failed");
+    top.press("C", "s chooses another one");
     top.quit();
 }
 
@@ -185,7 +224,25 @@ fn a_line_that_would_never_end_is_refused() {
         top.press("z", "Overview");
     }
     // A command that runs when the user quits ends with it.
-    top.press(":run -- sleep 600\r", "running…");
+    top.press(":run -- sleep 600\r", "running run -- sleep 600; Esc ends it");
+    top.quit();
+}
+
+#[test]
+fn other_keys_go_on_working_while_a_line_runs() {
+    let home = with_output("exit 3");
+    let mut top = Top::start(&home, (100, 30), &[]);
+    top.moves("/id:printer\r", "printer");
+    top.press(":run -- sleep 600\r", "Esc ends it");
+    top.press("w", "job printer is dead");
+    top.press("q", "Esc ends it");
+    top.press(":list\r", "another line still runs");
+    top.press(ESCAPE, "Esc ends it");
+    top.press("r", "retry job printer? y/n");
+    top.press("y", "queuectl retry printer");
+    assert_eq!(home.run(["show", "printer", "--json"]).ok().json()["state"], "pending");
+    top.press(ESCAPE, "queuectl run -- sleep 600");
+    top.press(ESCAPE, "r retry");
     top.quit();
 }
 
