@@ -48,7 +48,7 @@ fn the_tour_prints_what_the_readme_shows() {
     let folder = home();
     let mut printed = Vec::new();
     for command in shown.iter().filter_map(|line| line.strip_prefix("$ ")) {
-        let seen = on_terminal(shell(&folder, command), 100, "");
+        let seen = on_terminal(shell(&folder, command), 80, "");
         assert!(seen.status.success(), "`{command}` failed: {}", seen.screen);
         printed.push(format!("$ {command}"));
         printed.extend(visible(&seen.screen));

@@ -8,7 +8,7 @@ pub(crate) mod aliases;
 pub(crate) mod command_words;
 mod suggest;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
@@ -85,10 +85,22 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
     let words = aliases::expand(&Cli::command(), words);
     let (command, path) = verb_of(&root, &words);
     if let Some(line) = command_words::line_with_words(&root, &words) {
+        if let Some(failure) =
+            command_words::unknown_flag(command, line).and_then(|flag| unknown_flag(command, &path, flag))
+        {
+            return failure;
+        }
         let line: Vec<String> = line.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let hint = format!("for a program with a blank in its name, write `-- {}`", quote_words(&line));
         return Failure::usage(format!("`{}` is a shell line, so only flags may follow it", line[0]))
             .with_hint(hint);
+    }
+    if let (ErrorKind::ArgumentConflict, Some(extra)) =
+        (error.kind(), command_words::line_beside_flag(&root, &words).map(OsStr::to_string_lossy))
+        && named(ContextKind::InvalidArg).is_some_and(|flag| flag.starts_with("--command "))
+    {
+        return Failure::usage(format!("`{extra}` is one command too many: --command has the whole command"))
+            .with_hint("put a shell line in quotes, as in --command \"make test\", or leave out --command");
     }
     let verb = named(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand);
     if let Some(typed) = verb {
@@ -123,6 +135,13 @@ pub(super) fn explain(error: &clap::Error, words: &[OsString]) -> Failure {
     let hint = hint.or_else(value).or_else(|| is_each().then(|| HOW_TO_WRITE_EACH.to_owned()));
     let failure = Failure::from_usage(error);
     hint.map_or(failure.clone(), |hint| failure.with_hint(hint))
+}
+
+/// The failure for a flag that does not exist but has a similar name.
+fn unknown_flag(command: &Command, path: &str, flag: &OsStr) -> Option<Failure> {
+    let flag = flag.to_str()?;
+    let hint = suggest::instead_of_flag(command, path, flag)?;
+    Some(Failure::usage(format!("unexpected argument '{flag}' found")).with_hint(hint))
 }
 
 /// The failure for a verb that does not exist below `command`, whose verbs before it are `path`.

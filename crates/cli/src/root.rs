@@ -26,11 +26,11 @@ use sys::signal;
     subcommand_required = true,
     override_usage = "queuectl [OPTIONS] [COMMAND]",
     after_help = "Examples:
-  queuectl run -- make test
-  queuectl enqueue -- convert \"a b.png\" out.jpg
+  queuectl run make test
+  queuectl enqueue convert \"a b.png\" out.jpg
   queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}'
-  ls *.png | queuectl enqueue --batch small --each - -- convert {} small/{}
-  queuectl schedule add nightly --cron \"0 3 * * *\" -- make backup
+  ls *.png | queuectl enqueue --batch small --each - convert {} small/{}
+  queuectl schedule add nightly --cron \"0 3 * * *\" make backup
   queuectl worker start --concurrency 4
   queuectl status
   queuectl explain job1

@@ -212,7 +212,7 @@ fn finished(message: String) -> Explanation {
 
 fn cancelled_with(dependency: &FailedDependency, finished_at: &str) -> Explanation {
     let message = format!(
-        "it was cancelled at {finished_at} because {dependency}; `queuectl retry --with-dependents {}` runs both again",
+        "it was cancelled at {finished_at} because {dependency}; `queuectl retry --with-dependents {}` runs it and its dependents again",
         dependency.handle
     );
     let jobs = vec![(dependency.id.clone(), dependency.state)];

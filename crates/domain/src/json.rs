@@ -15,6 +15,9 @@ use crate::text::nearest::suggestion;
 /// Implements serde for a struct that derives it with `remote = "Self"`, so that it is read through [`Object`].
 macro_rules! read_as_object {
     ($type:ty, required: $required:expr) => {
+        $crate::json::read_as_object!($type, required: $required, printed: |_| None);
+    };
+    ($type:ty, required: $required:expr, printed: $printed:expr) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 <$type>::serialize(self, serializer)
@@ -23,7 +26,11 @@ macro_rules! read_as_object {
 
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                <$type>::deserialize($crate::json::Object { deserializer, required: $required })
+                <$type>::deserialize($crate::json::Object {
+                    deserializer,
+                    required: $required,
+                    printed: $printed,
+                })
             }
         }
     };
@@ -59,7 +66,12 @@ pub(crate) struct Object<D> {
     pub(crate) deserializer: D,
     /// A field that must be given, and the error if it is not.
     pub(crate) required: Option<(&'static str, &'static str)>,
+    /// What to give instead of a field that is not known but printed with the object.
+    pub(crate) printed: Printed,
 }
+
+/// See [`Object`]; `None` for other fields.
+pub(crate) type Printed = fn(&str) -> Option<&'static str>;
 
 impl<'de, D: Deserializer<'de>> Deserializer<'de> for Object<D> {
     type Error = D::Error;
@@ -71,7 +83,12 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Object<D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         // As a map: a derived struct would also accept an array.
-        self.deserializer.deserialize_map(ObjectVisitor { known, required: self.required, visitor })
+        self.deserializer.deserialize_map(ObjectVisitor {
+            known,
+            required: self.required,
+            printed: self.printed,
+            visitor,
+        })
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
@@ -87,6 +104,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Object<D> {
 struct ObjectVisitor<V> {
     known: &'static [&'static str],
     required: Option<(&'static str, &'static str)>,
+    printed: Printed,
     visitor: V,
 }
 
@@ -98,8 +116,8 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for ObjectVisitor<V> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<V::Value, M::Error> {
-        let Self { known, required, visitor } = self;
-        visitor.visit_map(Fields { map, known, required, given: 0, current: "" })
+        let Self { known, required, printed, visitor } = self;
+        visitor.visit_map(Fields { map, known, required, printed, given: 0, current: "" })
     }
 }
 
@@ -108,6 +126,7 @@ struct Fields<M> {
     map: M,
     known: &'static [&'static str],
     required: Option<(&'static str, &'static str)>,
+    printed: Printed,
     /// One bit for each known field.
     given: u64,
     current: &'static str,
@@ -131,6 +150,11 @@ impl<'de, M: MapAccess<'de>> MapAccess<'de> for Fields<M> {
         };
         let at = self.known.iter().position(|field| *field == name);
         let at = at.ok_or_else(|| {
+            if let Some(instead) = (self.printed)(&name) {
+                return M::Error::custom(format_args!(
+                    "field `{name}` is printed, but cannot be given{instead}"
+                ));
+            }
             let suggestion = suggestion(&name, "fields", self.known);
             M::Error::custom(format_args!("unknown field `{name}`; {suggestion}"))
         })?;

@@ -19,7 +19,7 @@ pub const MAX_RETRIES: u32 = 1_000_000;
 /// A lease must last at least this many heartbeats, so that a single missed heartbeat does no harm.
 pub const HEARTBEATS_PER_LEASE: u32 = 3;
 
-/// Words for the absence of a limit. Where one of them is valid, all are; the first of them depends on the setting.
+/// Words for the absence of a limit, or of what a setting switches on. Where one of them is valid, all are; the first of them depends on the setting.
 const NO_LIMIT: [&str; 4] = ["none", "never", "off", "forever"];
 
 crate::named_enum! {
@@ -322,8 +322,9 @@ fn concurrency(key: SettingKey, value: &str) -> Result<Concurrency, SettingError
 
 fn switch(key: SettingKey, value: &str) -> Result<bool, SettingError> {
     match value {
+        value if is_no_limit(value) => Ok(false),
         "on" | "true" | "yes" => Ok(true),
-        "off" | "false" | "no" | "none" | "never" => Ok(false),
+        "false" | "no" => Ok(false),
         _ => Err(SettingError::NotAChoice { key, value: value.to_owned(), choices: "on or off" }),
     }
 }
@@ -391,6 +392,9 @@ fn durability(key: SettingKey, value: &str) -> Result<Durability, SettingError> 
 }
 
 fn traces(key: SettingKey, value: &str) -> Result<Traces, SettingError> {
+    if is_no_limit(value) {
+        return Ok(Traces::Off);
+    }
     Traces::from_name(value).ok_or_else(|| SettingError::NotAChoice {
         key,
         value: value.to_owned(),

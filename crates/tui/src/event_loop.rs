@@ -26,8 +26,9 @@ use sys::signal::interrupts::{Interrupts, timespec};
 /// The clock and the ages on the screen move this often.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Shows the queue until the user quits or a signal ends the process. The caller has caught INT, TERM, HUP, TSTP and WINCH.
-pub fn run(options: TopOptions, interrupts: &Interrupts) -> Result<(), TopError> {
+/// Shows the queue until the user quits, or until the signal that is returned. The caller has caught INT, TERM, HUP, TSTP and
+/// WINCH.
+pub fn run(options: TopOptions, interrupts: &Interrupts) -> Result<Option<Signal>, TopError> {
     let (waker, inbox, event) = Waker::new()?;
     let mut session = Session::open(options.has_mouse)?.ok_or(TopError::Background)?;
     let fixed = Fixed {
@@ -52,7 +53,7 @@ pub fn run(options: TopOptions, interrupts: &Interrupts) -> Result<(), TopError>
         state,
         session: &mut session,
         interrupts,
-        ending: false,
+        ended_by: None,
         reader,
         actor,
         question,
@@ -72,8 +73,8 @@ struct Top<'s> {
     state: State,
     session: &'s mut Session,
     interrupts: &'s Interrupts,
-    /// A signal ends this process.
-    ending: bool,
+    /// The signal that ends this process.
+    ended_by: Option<Signal>,
     reader: Reader,
     actor: Actor,
     /// What the reader was asked last.
@@ -82,22 +83,24 @@ struct Top<'s> {
 }
 
 impl Top<'_> {
-    fn run(&mut self, inbox: &Receiver<Message>, event: &OwnedFd) -> Result<(), TopError> {
+    fn run(&mut self, inbox: &Receiver<Message>, event: &OwnedFd) -> Result<Option<Signal>, TopError> {
         loop {
             self.draw()?;
             if let Wait::HungUp = self.wait(event) {
-                return Ok(());
+                return Ok(None);
             }
             while let Some(signal) = self.interrupts.take() {
                 match signal {
                     Signal::WINCH => {}
                     Signal::TSTP => self.session.suspend()?,
-                    _ => return Ok(()),
+                    // As the key: the user quits.
+                    Signal::INT => return Ok(None),
+                    signal => return Ok(Some(signal)),
                 }
             }
             self.state.size = self.session.screen.backend().size()?;
-            if !self.take_keys()? || self.ending {
-                return Ok(());
+            if !self.take_keys()? || self.ended_by.is_some() {
+                return Ok(self.ended_by);
             }
             for message in inbox.try_iter() {
                 self.state.receive(message);
@@ -209,7 +212,8 @@ impl Top<'_> {
     /// Ctrl-C in the other program was not for this one. Other signals end this one too.
     fn forget_interrupts(&mut self) {
         while let Some(signal) = self.interrupts.take() {
-            self.ending |= !matches!(signal, Signal::INT | Signal::WINCH | Signal::TSTP);
+            let is_end = !matches!(signal, Signal::INT | Signal::WINCH | Signal::TSTP);
+            self.ended_by = self.ended_by.or(is_end.then_some(signal));
         }
     }
 

@@ -21,6 +21,7 @@ every_store!(
     the_jobs_of_a_batch_are_listed,
     the_typical_duration_comes_from_the_latest_attempts,
     the_rest_of_a_batch_is_grouped_by_queue,
+    the_job_that_becomes_due_last_is_known,
     a_cancelled_dependent_counts_as_finished,
 );
 
@@ -149,6 +150,15 @@ fn the_rest_of_a_batch_is_grouped_by_queue(fixture: &Fixture) {
         [Some(2), None]
     );
     assert_eq!(queue_samples()[0].queue.meter.map(|meter| meter.rate.to_string()).as_deref(), Some("10/m"));
+}
+
+fn the_job_that_becomes_due_last_is_known(fixture: &Fixture) {
+    let last_due_at = || fixture.store.eta_facts(&batch_name("b")).expect("the ETA facts").last_due_at;
+    assert_eq!(last_due_at(), None);
+    fixture.enqueue_all([job("1").batch("b"), job("2").batch("b").delay_secs(60)]);
+    assert_eq!(last_due_at(), Some(fixture.now().saturating_add(Duration::from_secs(60))));
+    fixture.cancel("2");
+    assert_eq!(last_due_at(), Some(fixture.now()));
 }
 
 fn a_cancelled_dependent_counts_as_finished(fixture: &Fixture) {

@@ -5,14 +5,16 @@ use std::collections::HashSet;
 use crate::confirm::is_interactive;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::render::table::truncate_middle;
 use crate::render::text::printable;
 use crate::verbs::manage::change::report_and_continue;
+use domain::job::life::StateName;
 use domain::values::name::JobId;
 use ops::OpError;
 use ops::error::HOW_TO_LIST_JOBS;
 use ops::jobs::handle;
 use ops::jobs::handle::{Handle, MAX_CANDIDATES, Place, Resolution};
-use store::Store;
+use store::{JobFilter, Page, Phase, Store};
 
 /// Jobs that were named one by one.
 #[derive(Debug)]
@@ -66,6 +68,17 @@ pub(crate) fn resolve_or_latest(context: &Context, typed: Option<&str>) -> Resul
 /// The latest job, for a verb that changes it. In a script no person sees which job that is, so a handle is required.
 pub(crate) fn latest_to_change(context: &Context) -> Result<JobId, Failure> {
     if is_interactive() { latest(context.store()?) } else { Err(no_jobs_given()) }
+}
+
+/// As [`latest_to_change`], of the jobs that have not ended.
+pub(crate) fn latest_unfinished_to_change(context: &Context) -> Result<JobId, Failure> {
+    if !is_interactive() {
+        return Err(no_jobs_given());
+    }
+    let states = StateName::ALL.into_iter().filter(|state| !state.is_finished());
+    let unfinished = JobFilter { phases: states.map(Phase::State).collect(), ..JobFilter::default() };
+    let latest = context.store()?.list(&unfinished, &Page { limit: 1, after: None })?.into_iter().next();
+    latest.map(|job| job.id).ok_or_else(|| Failure::new(Exit::NotFound, "no job is waiting or running"))
 }
 
 pub(crate) fn no_jobs_given() -> Failure {
@@ -124,13 +137,17 @@ fn resolve(context: &Context, handle: &Handle, typed: &str, purpose: Purpose) ->
     }
 }
 
+/// A longer command is shortened.
+const MAX_LABEL_WIDTH: usize = 40;
+
 /// Names the candidates with what tells them apart.
 fn ambiguous(store: &dyn Store, typed: &str, candidates: &[JobId]) -> Result<Failure, Failure> {
     let mut described = Vec::new();
     for id in candidates.iter().take(MAX_CANDIDATES) {
         if let Some(job) = store.find(id)? {
-            let (handle, state) = (job.handle(), job.life.state.name().name());
-            described.push(format!("{handle} ({state}, {})", printable(job.label())));
+            let id = if job.id.is_generated() { String::new() } else { format!(" {}", job.id) };
+            let label = truncate_middle(&printable(job.label()), MAX_LABEL_WIDTH);
+            described.push(format!("{}{id} ({}, {label})", job.number, job.life.state.name().name()));
         }
     }
     if candidates.len() > MAX_CANDIDATES {

@@ -193,7 +193,9 @@ fn parse_phase(typed: &str) -> Result<Phase, Failure> {
     let word = typed.to_ascii_lowercase();
     let synonym = STATE_WORDS.iter().find(|(synonym, _)| *synonym == word);
     Phase::from_name(synonym.map_or(word.as_str(), |(_, state)| state)).ok_or_else(|| {
-        let hint = suggestion(typed, "states", &Phase::ALL.map(Phase::name));
+        let words = STATE_WORDS.map(|(synonym, _)| synonym);
+        let known = [&Phase::ALL.map(Phase::name)[..], &words].concat();
+        let hint = suggestion(typed, "states", &known);
         Failure::usage(format!("unknown state `{typed}`")).with_hint(hint)
     })
 }

@@ -143,13 +143,16 @@ impl Page {
 
     fn usage(&mut self, command: &Command) {
         let usage = command.clone().render_usage().to_string();
-        let usage = usage.trim_start_matches(USAGE).split_whitespace().collect::<Vec<_>>().join(" ");
         self.blank();
         let style = *self.styles.get_usage();
         let mut before = format!("{style}{USAGE}{style:#} ");
-        for line in wrap(&usage, self.width - USAGE.len() - 1) {
-            self.line(&format!("{before}{line}"));
-            before = " ".repeat(USAGE.len() + 1);
+        // A verb that does something without a verb below it has two.
+        for usage in usage.trim_start_matches(USAGE).lines() {
+            let usage = usage.split_whitespace().collect::<Vec<_>>().join(" ");
+            for line in wrap(&usage, self.width - USAGE.len() - 1) {
+                self.line(&format!("{before}{line}"));
+                before = " ".repeat(USAGE.len() + 1);
+            }
         }
     }
 

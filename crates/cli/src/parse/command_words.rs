@@ -81,6 +81,21 @@ pub(super) fn line_with_words<'a>(root: &Command, words: &'a [OsString]) -> Opti
     None
 }
 
+/// The first flag after a line for the shell that this command does not have, without its value.
+pub(super) fn unknown_flag<'a>(command: &Command, line: &'a [OsString]) -> Option<&'a OsStr> {
+    let words = line.iter().skip(1).take_while(|word| *word != "--");
+    let mut long = words.filter_map(|word| word.to_str()).filter(|word| word.starts_with("--"));
+    let is_known = |name: &str| command.get_arguments().any(|argument| has_long(argument, name));
+    let name_of = |flag: &'a str| flag.split_once('=').map_or(flag, |(name, _)| name);
+    long.by_ref().map(name_of).find(|name| !is_known(&name[2..])).map(OsStr::new)
+}
+
+/// The line for the shell that was given in addition to `--command`.
+pub(super) fn line_beside_flag<'a>(root: &Command, words: &'a [OsString]) -> Option<&'a OsStr> {
+    let first = scan(root, words, EachTakes::File).command?;
+    is_line(words, first).then_some(words[first].as_os_str())
+}
+
 /// Whether the command that begins here is a line for the shell.
 fn is_line(words: &[OsString], first: usize) -> bool {
     words.len() == first + 1 || words[first].to_string_lossy().contains(char::is_whitespace)

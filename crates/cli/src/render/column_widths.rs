@@ -28,7 +28,8 @@ pub(crate) const GAP: usize = 2;
 const PREFERRED_LAST_WIDTH: usize = 30;
 const PREFERRED_TEXT_WIDTH: usize = 20;
 /// Columns are left out before the last one is truncated further than this.
-const FAIR_LAST_WIDTH: usize = 24;
+const FAIR_LAST_WIDTH: usize = 16;
+const FAIR_WHOLE_LAST_WIDTH: usize = 24;
 /// No pass truncates further than this.
 const MIN_LAST_WIDTH: usize = 10;
 const MIN_TEXT_WIDTH: usize = 12;
@@ -39,11 +40,12 @@ const MIN_HEADING_WIDTH: usize = 4;
 pub(crate) fn fit(columns: &[Column], optional: &[usize], width: usize) -> Vec<Option<usize>> {
     let widths = columns.iter().map(|column| Some(column.natural())).collect();
     let mut fitter = WidthFitter { columns, widths, width };
-    if columns.last().is_some_and(|last| !last.is_whole) {
+    let is_last_whole = columns.last().is_some_and(|last| last.is_whole);
+    if !is_last_whole {
         fitter.shrink_last(PREFERRED_LAST_WIDTH);
     }
     fitter.shrink_texts(PREFERRED_TEXT_WIDTH, |column| !column.is_whole);
-    fitter.shrink_last(FAIR_LAST_WIDTH);
+    fitter.shrink_last(if is_last_whole { FAIR_WHOLE_LAST_WIDTH } else { FAIR_LAST_WIDTH });
     for at in optional {
         if fitter.excess() > 0 {
             fitter.widths[*at] = None;
@@ -146,8 +148,10 @@ mod tests {
             ("the last is truncated", &jobs, 140, vec![Some(68), Some(10), Some(4), Some(5), Some(45)]),
             ("then the widest", &jobs, 100, vec![Some(43), Some(10), Some(4), Some(5), Some(30)]),
             ("then the last again", &jobs, 74, vec![Some(20), Some(10), Some(4), Some(5), Some(27)]),
-            ("then columns are left out", &jobs, 66, vec![Some(20), Some(10), None, Some(5), Some(25)]),
-            ("a left-out column makes room", &jobs, 60, vec![Some(20), Some(10), None, None, Some(26)]),
+            ("and further", &jobs, 66, vec![Some(20), Some(10), Some(4), Some(5), Some(19)]),
+            ("then columns are left out", &jobs, 57, vec![Some(20), Some(10), None, Some(5), Some(16)]),
+            ("a left-out column makes room", &jobs, 60, vec![Some(20), Some(10), None, Some(5), Some(19)]),
+            ("all optional columns are left out", &jobs, 56, vec![Some(20), Some(10), None, None, Some(22)]),
             ("then the last to its minimum", &jobs, 50, vec![Some(20), Some(10), None, None, Some(16)]),
             ("then all texts", &jobs, 38, vec![Some(14), Some(10), None, None, Some(10)]),
             ("never below the minimum", &jobs, 10, vec![Some(12), Some(10), None, None, Some(10)]),

@@ -313,8 +313,8 @@ b        w1         3s  echo \\u{1b}[31m漢字
 NEXT RETRY     IN  TRIES  ERROR
 c           1m30s    1/4  exit code 2: no luck
 
-Last hour: 1 job finished (0.02/min); waited p50 2ms, p95 4ms; ran p50 35ms, p95
-48ms"
+Last hour: 1 job finished (0.02/min); waited p50 4ms, p95 5ms; ran p50 40ms, p95
+40ms"
         );
     }
 

@@ -9,7 +9,7 @@ use super::text::{printable, rough, state_style, state_text, when};
 use crate::context::{Context, write_json_line};
 use crate::failure::{Exit, Failure};
 use domain::job::json::{FIELDS, JobField};
-use domain::job::life::StateName;
+use domain::job::life::{State, StateName};
 use domain::job::{Job, LatestAttempt};
 use domain::values::clock::Clock;
 use domain::values::name::QueueName;
@@ -124,7 +124,7 @@ pub(crate) fn lines(context: &Context, jobs: &[Job], clock: &Clock) -> Vec<Strin
     let columns = Overview::of(jobs, Listed::Any, context.stdout_is_terminal);
     let mut table = columns.table();
     for job in jobs {
-        table.row(columns.row(job, clock));
+        table.row(columns.row(job, clock, context));
     }
     table.lines(context.width())
 }
@@ -133,7 +133,7 @@ fn print_overview(context: &Context, jobs: Jobs<'_>, listed: Listed, clock: &Clo
     let first: Vec<Job> = jobs.take(ROWS_PER_PART).collect::<Result<_, _>>()?;
     let columns = Overview::of(&first, listed, context.stdout_is_terminal);
     let jobs = &mut first.into_iter().map(Ok).chain(jobs);
-    write_table(context, columns.table(), jobs, |job| columns.row(job, clock))
+    write_table(context, columns.table(), jobs, |job| columns.row(job, clock, context))
 }
 
 /// The default columns.
@@ -142,7 +142,11 @@ struct Overview {
     listed: Listed,
     /// Which of [`COLUMNS`] are shown.
     shown: [bool; COLUMNS.len()],
+    has_long_ids: bool,
 }
+
+/// A longer id takes the room of two columns. The number names the job as well, so such ids are left out first.
+const MAX_SHORT_ID: usize = 12;
 
 const COLUMNS: [&str; 11] =
     ["#", "ID", "STATE", "QUEUE", "PRIO", "TRIES", "EXIT", "TOOK", "WHEN", "COMMAND", "ERROR"];
@@ -158,13 +162,16 @@ impl Overview {
         let is_long = !(is_terminal && is_dead);
         let priorities = is_long && differs(|job| job.priority != 0);
         let shown = [true, ids, is_long, queues, priorities, is_long, true, is_long, true, true, is_dead];
-        Self { is_terminal, listed, shown }
+        let has_long_ids =
+            jobs.iter().any(|job| !job.id.is_generated() && job.id.as_str().len() > MAX_SHORT_ID);
+        Self { is_terminal, listed, shown, has_long_ids }
     }
 
     fn table(&self) -> Table {
-        let optional: &[&str] = match self.listed {
-            Listed::Any => &["PRIO", "TRIES", "QUEUE", "TOOK", "EXIT"],
-            Listed::Dead => &["QUEUE", "WHEN", "COMMAND"],
+        let optional: &[&str] = match (self.listed, self.has_long_ids) {
+            (Listed::Any, true) => &["ID", "PRIO", "TRIES", "QUEUE", "TOOK", "EXIT"],
+            (Listed::Any, false) => &["PRIO", "TRIES", "ID", "QUEUE", "TOOK", "EXIT"],
+            (Listed::Dead, _) => &["ID", "QUEUE"],
         };
         Table::new(&chosen(COLUMNS, self.shown))
             .with_numbers(&["#", "PRIO", "TRIES", "EXIT", "TOOK"])
@@ -172,24 +179,34 @@ impl Overview {
             .with_whole_columns(&["ID", "ERROR"])
     }
 
-    fn row(&self, job: &Job, clock: &Clock) -> Vec<Cell> {
+    fn row(&self, job: &Job, clock: &Clock, context: &Context) -> Vec<Cell> {
         let state = job.life.state.name();
         let cells = [
             job.number.to_string().into(),
             // On a terminal, the number of a generated id takes less room.
             Cell::command(if self.is_terminal && job.id.is_generated() { "" } else { job.id.as_str() }),
-            Cell::styled(&state_text(&job.life.state), state_style(state)),
+            Cell::styled(state_text(&job.life.state), state_style(state)),
             job.queue.as_str().into(),
             job.priority.to_string().into(),
             format!("{}/{}", job.life.tries(), u64::from(job.life.max_retries) + 1).into(),
             exit(job).into(),
-            took(job).into(),
+            took(job).or_else(|| self.took_before_retry(job, context)).unwrap_or_default().into(),
             when(job, clock).into(),
             Cell::command(job.label()),
             if self.is_terminal { message(job) } else { job.latest.error.as_deref().unwrap_or_default() }
                 .into(),
         ];
         chosen(cells, self.shown)
+    }
+
+    /// How long the last attempt of a job took that waits for its retry. Only its history knows that.
+    fn took_before_retry(&self, job: &Job, context: &Context) -> Option<String> {
+        if !self.is_terminal || job.life.state != State::Failed {
+            return None;
+        }
+        let record = context.store().ok()?.record(&job.id).ok()??;
+        let last = record.history.iter().rev().find_map(|attempt| attempt.ending.as_ref())?;
+        Some(rough(last.duration))
     }
 }
 
@@ -207,10 +224,10 @@ fn exit(job: &Job) -> String {
 }
 
 /// How long the last attempt took. A cancelled job may have ended long after it.
-fn took(job: &Job) -> String {
+fn took(job: &Job) -> Option<String> {
     let ended = job.life.state.finished_at().filter(|_| job.life.state.name() != StateName::Cancelled);
     let times = job.latest.started_at.zip(ended);
-    times.map(|(started, finished)| rough(finished.since(started))).unwrap_or_default()
+    times.map(|(started, finished)| rough(finished.since(started)))
 }
 
 fn table_of(columns: &[&'static JobField]) -> Table {

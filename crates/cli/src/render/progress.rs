@@ -108,14 +108,17 @@ impl Drop for Bar {
     }
 }
 
+/// The shortest time left to show.
+const MIN_LEFT: Duration = Duration::from_secs(1);
+
 /// `12/s` and `55s left`, as far as they are known.
 pub(crate) fn pace(rate: &CompletionRate, unfinished: u64, facts: Option<&EtaFacts>) -> Vec<String> {
     let per_second = rate
         .per_second()
         .map(|rate| if rate >= 10.0 { format!("{rate:.0}/s") } else { format!("{rate:.1}/s") });
     let left = facts.and_then(|facts| rate.time_left(unfinished, facts));
-    // The estimate is not more precise than a second.
-    let left = left.map(|left| format!("{} left", rough(left.max(Duration::from_secs(1)))));
+    // The estimate is not more precise than a second, so a shorter one says nothing.
+    let left = left.filter(|left| *left >= MIN_LEFT).map(|left| format!("{} left", rough(left)));
     per_second.into_iter().chain(left).collect()
 }
 

@@ -54,10 +54,9 @@ pub(crate) fn wrap_after_label(message: &str, indent: usize, width: usize) -> St
     lines.join(&format!("\n{:indent$}", ""))
 }
 
-/// `processing (paused)`
-pub(crate) fn state_text(state: &State) -> String {
-    let paused = if state.paused_at().is_some() { " (paused)" } else { "" };
-    format!("{}{paused}", state.name().name())
+/// `paused` for a paused job: `processing` beside it would take the room of a column.
+pub(crate) fn state_text(state: &State) -> &'static str {
+    if state.paused_at().is_some() { "paused" } else { state.name().name() }
 }
 
 /// Green is good, red needs attention, yellow will be retried.

@@ -35,7 +35,8 @@ impl CompletionRate {
 
     /// The time until the batch is finished, at the rate of the last minute. Until a job has finished, the estimate
     /// assumes the typical duration per job and all slots that may run them. Never shorter than the rate limits of its
-    /// queues require. Unknown without slots, and if a job has already run much longer than usual.
+    /// queues require, nor than the job takes that becomes due last. Unknown without slots, and if a job has already run
+    /// much longer than usual.
     pub fn time_left(&self, remaining: u64, facts: &EtaFacts) -> Option<Duration> {
         if facts.slots == 0 || facts.queue_samples.iter().any(|sample| sample.queue.paused.is_some()) {
             return None;
@@ -45,7 +46,8 @@ impl CompletionRate {
             None => facts.seconds_by_history(remaining)?,
         };
         let by_rate_of_completion = Duration::try_from_secs_f64(seconds).ok()?;
-        let by_all_jobs = by_rate_of_completion.max(facts.time_by_rate_limits(remaining));
+        let by_all_jobs =
+            by_rate_of_completion.max(facts.time_by_rate_limits(remaining)).max(facts.time_by_last_due());
         match facts.overdue() {
             Some((elapsed, typical)) if elapsed > by_all_jobs => expected_rest(elapsed, typical),
             Some(_) | None => Some(by_all_jobs),
@@ -63,6 +65,8 @@ pub struct EtaFacts {
     pub slots: u32,
     /// How long the job that runs longest has run.
     pub longest_running: Option<Duration>,
+    /// When the job becomes due that becomes due last: it is scheduled, or waits for its retry.
+    pub last_due_at: Option<Timestamp>,
     /// A sample of the unfinished jobs, by queue; it stands for all of them.
     pub queue_samples: Vec<QueueSample>,
 }
@@ -104,6 +108,12 @@ impl EtaFacts {
         self.queue_samples.iter().filter_map(sample).max().unwrap_or_default()
     }
 
+    /// The time until the job that becomes due last has run.
+    fn time_by_last_due(&self) -> Duration {
+        let due_in = self.last_due_at.filter(|at| *at > self.now).map(|at| at.since(self.now));
+        due_in.map_or(Duration::ZERO, |due_in| due_in.saturating_add(self.typical.unwrap_or_default()))
+    }
+
     /// Extrapolates a count of sampled jobs to all remaining jobs.
     fn scaled(&self, sampled: u64, remaining: u64) -> f64 {
         let all_sampled: u64 = self.queue_samples.iter().map(|sample| sample.unfinished).sum();
@@ -126,7 +136,14 @@ mod tests {
     }
 
     fn facts(typical: Option<Duration>, slots: u32) -> EtaFacts {
-        EtaFacts { now: Timestamp::EPOCH, typical, slots, longest_running: None, queue_samples: Vec::new() }
+        EtaFacts {
+            now: Timestamp::EPOCH,
+            typical,
+            slots,
+            longest_running: None,
+            last_due_at: None,
+            queue_samples: Vec::new(),
+        }
     }
 
     fn rate_of(samples: &[(u64, u64)]) -> CompletionRate {
@@ -180,6 +197,19 @@ mod tests {
         assert_eq!(left(1, 15), Some(seconds(15)));
         assert_eq!(left(1, 420), None, "the typical duration says nothing about such a job");
         assert_eq!(left(500, 420), Some(seconds(1_000)), "the other jobs take longer");
+    }
+
+    #[test]
+    fn a_job_that_is_not_due_yet_is_waited_for() {
+        let left = |samples: &[(u64, u64)], typical, due_in| {
+            let last_due_at = Some(Timestamp::EPOCH.saturating_add(seconds(due_in)));
+            rate_of(samples).time_left(2, &EtaFacts { last_due_at, ..facts(typical, 1) })
+        };
+        assert_eq!(left(&[(0, 0), (10, 20)], None, 300), Some(seconds(300)));
+        assert_eq!(left(&[(0, 0), (10, 20)], Some(seconds(2)), 300), Some(seconds(302)));
+        assert_eq!(left(&[(0, 0), (10, 20)], Some(seconds(2)), 0), Some(seconds(1)), "it is due");
+        assert_eq!(left(&[(0, 0)], Some(seconds(2)), 300), Some(seconds(302)));
+        assert_eq!(left(&[(0, 0)], None, 300), None, "no job has ever run");
     }
 
     #[test]

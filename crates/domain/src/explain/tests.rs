@@ -174,8 +174,7 @@ fn messages_name_jobs_people_and_causes() {
         facts.job.life.state = State::Cancelled { finished_at: NOW, reason: CancelReason::Dependency };
         facts.failed_dependency = Some(failed);
     });
-    let expected =
-        " because b is dead (exit code 3: boom); `queuectl retry --with-dependents b` runs both again";
+    let expected = " because b is dead (exit code 3: boom); `queuectl retry --with-dependents b` runs it and its dependents again";
     assert!(message(&cancelled).ends_with(expected), "{}", message(&cancelled));
     assert_eq!(explain(&cancelled, &TimeFormat::Full).reasons[0].jobs.len(), 1);
     let dead = with(|facts| {

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 
 use super::backoff::BackoffChoice;
 use super::environment::Environment;
+use super::json::FIELDS;
 use super::limits::Limits;
 use super::options::{AttemptRequests, JobOptions};
 use super::retry_rules::{ExitCodes, RetryRules};
@@ -86,7 +87,7 @@ pub struct JobSpec {
     pub no_retry_on: Option<ExitCodes>,
 }
 
-read_as_object!(JobSpec, required: Some(("command", NO_COMMAND)));
+read_as_object!(JobSpec, required: Some(("command", NO_COMMAND)), printed: instead_of_printed);
 
 /// How long one attempt may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,13 +140,21 @@ impl JobSpec {
 
     /// As from JSON, but the command may be missing.
     pub(super) fn from_fields(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
-        Self::deserialize(Object { deserializer: Value::Object(fields), required: None })
+        Self::deserialize(Object {
+            deserializer: Value::Object(fields),
+            required: None,
+            printed: instead_of_printed,
+        })
     }
 
     /// As from JSON, but the command may be missing because it is given elsewhere.
     pub fn from_json_without_command(json: &str) -> Result<Self, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(json);
-        let spec = Self::deserialize(Object { deserializer: &mut deserializer, required: None })?;
+        let spec = Self::deserialize(Object {
+            deserializer: &mut deserializer,
+            required: None,
+            printed: instead_of_printed,
+        })?;
         deserializer.end()?;
         Ok(spec)
     }
@@ -265,6 +274,14 @@ impl JobSpec {
             (None, None) => Ok(None),
         }
     }
+}
+
+/// What to give instead of a field that only the JSON of a stored job has.
+fn instead_of_printed(name: &str) -> Option<&'static str> {
+    if name == "timeout_ms" {
+        return Some("; give `timeout`");
+    }
+    FIELDS.iter().any(|(field, _)| *field == name).then_some("")
 }
 
 /// Resolves a relative directory against the caller's.

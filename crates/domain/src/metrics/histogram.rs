@@ -54,9 +54,11 @@ impl Histogram {
         self.buckets.iter().sum()
     }
 
-    /// The duration that this fraction of all durations does not exceed, from 0 to 1. Durations are assumed to be spread
-    /// evenly over their bucket. In the last bucket the answer is its lower bound, as Prometheus has it. `None` without
-    /// any duration.
+    /// The duration that this fraction of all durations does not exceed, from 0 to 1. `None` without any duration.
+    ///
+    /// An estimate that is always within the bucket of the true answer. The sum says where in their buckets the durations
+    /// are: each bucket gets a mean so that all of them make the sum, and its durations are assumed to be spread evenly
+    /// around that mean. So durations that are all alike give about their mean, however wide their bucket is.
     pub fn quantile(&self, fraction: f64, bounds: &Bounds) -> Option<Duration> {
         let total = self.count();
         if total == 0 {
@@ -64,17 +66,86 @@ impl Histogram {
         }
         let rank = fraction.clamp(0.0, 1.0) * number(total);
         let mut below = 0;
-        let mut lower = Duration::ZERO;
-        for (count, upper) in self.buckets.iter().zip(bounds) {
+        for (at, count) in self.buckets.iter().enumerate() {
             if *count > 0 && number(below + count) >= rank {
-                let part = (rank - number(below)).max(0.0) / number(*count);
-                return Some(lower + upper.saturating_sub(lower).mul_f64(part));
+                let rank = (rank - number(below)).max(0.0);
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "it is not negative"
+                )]
+                let millis = self.within_bucket(at, rank, bounds).round() as u64;
+                return Some(Duration::from_millis(millis));
             }
             below += count;
-            lower = *upper;
         }
-        Some(lower)
+        None
     }
+
+    /// The duration at this rank among those of one bucket, in milliseconds.
+    fn within_bucket(&self, at: usize, rank: f64, bounds: &Bounds) -> f64 {
+        let (lower, upper) = limits(at, bounds);
+        let (mean, count) = (self.mean_in_bucket(at, bounds), number(self.buckets[at]));
+        let spread = (mean - lower).min(upper - mean);
+        let estimate = mean + spread * (2.0 * rank / count - 1.0);
+        // The sum also limits what a single duration can be: this one and those after it are at least as long.
+        let shortest_others = self.sum_at(bounds, |(lower, _)| lower) - count * lower;
+        let place = rank.ceil().clamp(1.0, count);
+        let longest = (number(self.sum_ms) - shortest_others - (place - 1.0) * lower) / (count - place + 1.0);
+        estimate.min(longest).clamp(lower, upper)
+    }
+
+    /// The assumed mean of the durations in one bucket, in milliseconds.
+    fn mean_in_bucket(&self, at: usize, bounds: &Bounds) -> f64 {
+        let (lower, upper) = limits(at, bounds);
+        let endless = number(self.buckets[BUCKETS - 1]);
+        if endless > 0.0 {
+            // Nearly all of the sum is in the bucket without an upper bound; the others keep their middle.
+            let rest = number(self.sum_ms) - self.sum_at(bounds, |limits| mean_at(0.0, limits));
+            return if upper.is_finite() {
+                mean_at(0.0, (lower, upper))
+            } else {
+                (rest / endless).max(lower)
+            };
+        }
+        // The tilt that makes the sum, by halving an interval: a larger tilt makes a larger sum.
+        let (mut least, mut most) = (-1.0, 1.0);
+        for _ in 0..TILT_STEPS {
+            let tilt = f64::midpoint(least, most);
+            if self.sum_at(bounds, |limits| mean_at(tilt, limits)) < number(self.sum_ms) {
+                least = tilt;
+            } else {
+                most = tilt;
+            }
+        }
+        mean_at(f64::midpoint(least, most), (lower, upper))
+    }
+
+    /// The sum of all durations, in milliseconds, if each were at this place of its bucket.
+    fn sum_at(&self, bounds: &Bounds, place: impl Fn((f64, f64)) -> f64) -> f64 {
+        let counted = self.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+        counted.map(|(at, count)| number(*count) * place(limits(at, bounds))).sum()
+    }
+}
+
+/// How often the interval for the tilt is halved: the means of the widest bucket are exact to a part of a millisecond.
+const TILT_STEPS: usize = 60;
+
+/// The mean of the durations in a bucket for a tilt from -1 to 1: the middle, moved towards a bound. A wide bucket moves
+/// more, even for its width, than a narrow one, because its middle is the worse guess.
+fn mean_at(tilt: f64, (lower, upper): (f64, f64)) -> f64 {
+    if upper.is_infinite() {
+        return 0.0;
+    }
+    let width = upper - lower;
+    f64::midpoint(lower, upper) + width * (tilt * width).clamp(-0.5, 0.5)
+}
+
+/// The lower and the upper bound of a bucket, in milliseconds.
+fn limits(at: usize, bounds: &Bounds) -> (f64, f64) {
+    let millis = |bound: &Duration| bound.as_secs_f64() * 1_000.0;
+    let lower = at.checked_sub(1).and_then(|before| bounds.get(before)).map_or(0.0, millis);
+    (lower, bounds.get(at).map_or(f64::INFINITY, millis))
 }
 
 /// The number of the bucket that a duration belongs to.
@@ -126,29 +197,52 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_interpolated_within_their_bucket() {
-        let histogram = |durations: &[u64]| {
+    fn quantiles_are_estimated_within_their_bucket() {
+        let spread: Vec<u64> = (1..=100).map(|nth| 1_000 + 15 * nth).collect();
+        let mixed = [&[3; 80][..], &[70_000; 20]].concat();
+        for (durations, fraction, expected) in [
+            (&[][..], 0.5, None),
+            (&[3], 0.0, Some(1)),
+            (&[3], 0.5, Some(3)),
+            (&[3], 1.0, Some(3)),
+            (&[3], 7.0, Some(3)),
+            // Durations that are all alike.
+            (&[1_003; 20], 0.5, Some(1_003)),
+            (&[1_003; 20], 0.95, Some(1_006)),
+            (&[1_000; 20], 0.95, Some(1_000)),
+            (&[70_000; 10], 0.5, Some(70_000)),
+            (&[70_000; 10], 0.95, Some(79_000)),
+            (&[299_000; 10], 0.5, Some(299_000)),
+            (&[60; 4], 0.5, Some(60)),
+            // Spread evenly over the bucket.
+            (&spread, 0.5, Some(1_758)),
+            (&spread, 0.95, Some(2_426)),
+            // Several buckets.
+            (&[1, 1, 60, 60], 0.5, Some(5)),
+            (&[1, 1, 60, 60], 1.0, Some(67)),
+            (&mixed, 0.5, Some(3)),
+            (&mixed, 0.95, Some(75_003)),
+            // The last bucket has no upper bound.
+            (&[7_200_000], 0.5, Some(7_200_000)),
+            (&[1, 7_200_000], 0.5, Some(5)),
+            (&[1, 7_200_000], 0.95, Some(7_200_001)),
+        ] {
             let mut histogram = Histogram::default();
             for duration in durations {
                 histogram.record(millis(*duration), &RUN_BOUNDS);
             }
-            histogram
-        };
-        for (durations, fraction, expected) in [
-            (&[][..], 0.5, None),
-            (&[3], 0.5, Some(2)),
-            (&[3], 1.0, Some(5)),
-            (&[3], 0.0, Some(0)),
-            (&[1, 1, 60, 60], 0.5, Some(5)),
-            (&[1, 1, 60, 60], 0.75, Some(75)),
-            (&[1, 1, 60, 60], 1.0, Some(100)),
-            (&[60, 60, 60, 60], 0.5, Some(75)),
-            (&[7_200_000], 0.5, Some(3_600_000)),
-            (&[1, 7_200_000], 0.95, Some(3_600_000)),
-            (&[1, 1], 7.0, Some(5)),
-        ] {
-            let found = histogram(durations).quantile(fraction, &RUN_BOUNDS);
+            let found = histogram.quantile(fraction, &RUN_BOUNDS);
             assert_eq!(found.map(|found| found.as_millis()), expected, "{fraction} of {durations:?}");
+        }
+    }
+
+    #[test]
+    fn a_sum_that_cannot_be_keeps_the_estimate_in_its_bucket() {
+        for sum_ms in [0, u64::MAX] {
+            let mut histogram = Histogram { sum_ms, ..Histogram::default() };
+            histogram.buckets[7] = 3;
+            let found = histogram.quantile(0.5, &RUN_BOUNDS).expect("an estimate");
+            assert!((millis(1_000)..=millis(2_500)).contains(&found), "{found:?}");
         }
     }
 

@@ -13,12 +13,14 @@ use store::{Claim, LeaseRef, SettledJob, Settlement, UnkillableProcess};
 
 impl Journal {
     pub(crate) fn started(&self, claim: &Claim) {
+        self.lines().name_by_number(&claim.lease.job, claim.number);
         self.note(format_args!("start {}: {}", attempt(&claim.lease), claim.command));
     }
 
     /// An attempt of this worker ended; without `settled` its lease was lost, so the result does not count.
     pub(crate) fn ended(&self, settlement: &Settlement, settled: Option<&SettledJob>) {
         self.note(format_args!("end {}: {}", attempt(&settlement.lease), end(settlement, settled)));
+        self.lines().forget_number(&settlement.lease.job);
     }
 
     pub(crate) fn worker_started(&self, slots: usize) {

@@ -106,7 +106,7 @@ pub(crate) fn hint_for_conflict(id: &str, conflict: &Conflict) -> Option<String>
             "wait until job `{through}` has finished, or cancel it; `queuectl graph {id}` shows the dependencies"
         )),
         Conflict::DependencyFailed { dependency, .. } => {
-            Some(format!("`queuectl retry --with-dependents {dependency}` retries both"))
+            Some(format!("`queuectl retry --with-dependents {dependency}` retries it and its dependents"))
         }
         Conflict::State(StateName::Processing) => {
             Some(format!("it is running; cancel it first: `queuectl cancel {id}`"))

@@ -24,7 +24,7 @@ pub fn advice(refused: &OwnershipError) -> String {
         OwnershipProblem::Foreign { .. } if ownership::accepted().is_some() => how_to_check(&path),
         OwnershipProblem::Foreign { owner: user::ROOT } => {
             format!(
-                "run `sudo chown {} {path}` if root created it by mistake, or choose another directory with --home",
+                "run `sudo chown -R {} {path}` if root created it by mistake, or choose another directory with --home",
                 account(user::number())
             )
         }

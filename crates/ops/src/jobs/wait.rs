@@ -30,6 +30,8 @@ pub struct UnfinishedJob {
     pub state: Option<StateName>,
     /// When its current attempt started, if it is running.
     pub running_since: Option<Timestamp>,
+    /// When it becomes due, if it is not running.
+    pub due_at: Option<Timestamp>,
     /// `None` before the first poll.
     pub queue: Option<QueueName>,
 }
@@ -47,7 +49,7 @@ pub enum WaitEnd {
 
 impl Wait {
     pub fn new(ids: impl IntoIterator<Item = JobId>) -> Self {
-        let unseen = |id| UnfinishedJob { id, state: None, running_since: None, queue: None };
+        let unseen = |id| UnfinishedJob { id, state: None, running_since: None, due_at: None, queue: None };
         Self { unfinished: ids.into_iter().map(unseen).collect() }
     }
 
@@ -114,7 +116,9 @@ fn progress(last: UnfinishedJob, found: Option<Job>) -> Result<UnfinishedJob, Wa
         return Err(WaitEnd::Finished(Box::new(job)));
     }
     let running_since = state.lease().map(|lease| lease.started_at);
-    Ok(UnfinishedJob { id: last.id, state: Some(state.name()), running_since, queue: Some(job.queue) })
+    let due_at = running_since.is_none().then_some(job.life.due_at);
+    let (state, queue) = (Some(state.name()), Some(job.queue));
+    Ok(UnfinishedJob { id: last.id, state, running_since, due_at, queue })
 }
 
 impl WaitEnd {

@@ -107,6 +107,8 @@ pub struct Service {
     pub home: PathBuf,
     /// The value of `--store`; without it the home says where the queue is.
     pub store: Option<String>,
+    /// The queue is on a PostgreSQL server, which may be on another machine.
+    pub is_on_server: bool,
     /// The flags of `worker run`.
     pub worker_flags: Vec<String>,
     /// Where a dashboard listens, as its `--listen` takes it.
@@ -138,8 +140,11 @@ impl Service {
 
     /// As [`Self::command`], for service managers that open no sockets.
     pub(crate) fn command_that_listens(&self) -> Result<Vec<String>, ServiceError> {
-        let listen = self.listen.iter().flat_map(|address| ["--listen".to_owned(), address.clone()]);
-        Ok(self.command()?.into_iter().chain(listen).collect())
+        let mut words = self.command()?;
+        if self.name.kind == ServiceKind::Dashboard {
+            words.extend(self.listen.iter().flat_map(|address| ["--listen".to_owned(), address.clone()]));
+        }
+        Ok(words)
     }
 
     /// What it is, in a sentence.
@@ -170,6 +175,10 @@ pub enum ServiceError {
     Password,
     #[error("`{0}` is not a directory")]
     NotADirectory(PathBuf),
+    #[error(
+        "`{0}` is in a directory that the service would not see: with an account, it has a /tmp of its own"
+    )]
+    HiddenByPrivateTmp(PathBuf),
     #[error("neither XDG_CONFIG_HOME nor HOME is set")]
     NoConfigFolder,
     #[error("there is no account `{0}`, and `useradd` did not create it")]

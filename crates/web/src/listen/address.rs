@@ -29,7 +29,7 @@ impl ListenAddress {
     }
 
     /// Whether other machines can connect.
-    pub(crate) fn is_remote(&self) -> bool {
+    pub fn is_remote(&self) -> bool {
         match self {
             Self::Tcp(address) => !address.ip().to_canonical().is_loopback(),
             Self::Socket(_) => false,

@@ -266,7 +266,7 @@ fn fault_06_an_unknown_field_is_refused_and_the_nearest_offered() {
         (r#"{"command":"x","run-at":1}"#, "did you mean `run_at`?"),
         (r#"{"command":"x","colour":1}"#, "unknown field `colour`; the fields are command, id"),
         (r#"{"command":"x","":1}"#, "unknown field ``"),
-        (r#"{"command":"x","state":"dead"}"#, "unknown field `state`"),
+        (r#"{"command":"x","state":"dead"}"#, "field `state` is printed, but cannot be given"),
         (r#"{"command":"x","backoff":{"bse":2}}"#, "did you mean `base`?"),
     ] {
         refused(|home| everywhere(home, json), 2, message);

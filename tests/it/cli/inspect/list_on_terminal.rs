@@ -106,10 +106,30 @@ fn a_long_command_loses_its_middle_and_an_id_nothing() {
     for columns in [60, 80, 120] {
         let lines = seen(&home, &[], columns);
         assert!(lines.iter().all(|line| line.chars().count() <= columns.into()), "{columns}: {lines:?}");
-        assert!(lines[1].contains(&format!("  {id}  ")), "{columns}: {}", lines[1]);
+        let has_id = lines[1].contains(&format!("  {id}  "));
+        assert_eq!((has_id, lines[0].contains("  ID  ")), (columns == 120, columns == 120), "{lines:?}");
         assert!(lines[1].contains("  sh -") && lines[1].contains('…'), "{columns}: {}", lines[1]);
         assert!(lines[1].ends_with("txt'"), "{columns}: {}", lines[1]);
     }
+}
+
+#[test]
+fn a_long_id_drives_out_no_other_column() {
+    let home = Home::new();
+    home.dead_job("nightly:20261119T215407Z", "exit code 1: boom");
+    home.failed_job("failed");
+    home.run(["enqueue", "-q", "--queue", "emails", "--id", "short", "--", "true"]).ok();
+    let lines = seen(&home, &[], 80);
+    let heads: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(heads, ["#", "STATE", "QUEUE", "TRIES", "EXIT", "TOOK", "WHEN", "COMMAND"]);
+    let failed = lines.iter().find(|line| line.contains("  failed  ")).expect("a row");
+    let took = failed.split_whitespace().nth(5).expect("a column");
+    assert!(took.ends_with('s'), "how long the attempt took that failed: {failed}");
+    let dead = home.call(["--color", "never", "dlq", "list"]);
+    let screen = on_terminal(dead.into_command(), 80, "").screen;
+    let heads: Vec<&str> = screen.lines().next().expect("a heading").split_whitespace().collect();
+    assert_eq!(heads[heads.len() - 3..], ["WHEN", "COMMAND", "ERROR"], "{screen}");
+    assert!(screen.contains("boom"), "{screen}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn a_unique_prefix_of_an_id_is_enough() {
         home.run([verb, "beta"])
             .fails(4)
             .says("several jobs match \"beta\"")
-            .says("hint: beta-1 (pending, true), beta-2 (pending, true), beta-2x (pending, true)");
+            .says("hint: 3 beta-1 (pending, true), 4 beta-2 (pending, true), 5 beta-2x (pending, true)");
         home.run([verb, "gamma"]).fails(3);
     }
     home.run(["list", "--after", "beta-2x", "--limit", "1", "--json"]).ok().shows("\"beta-2\"");
@@ -149,7 +149,7 @@ fn an_ambiguous_prefix_does_not_stop_the_other_ids() {
     }
     let tried = |args: &[&str], done: &str| {
         let ran = home.run(args).fails(4).prints(done);
-        ran.says("several jobs match \"j1\"").says("hint: j10 (pending, true), j11 (pending, true)");
+        ran.says("several jobs match \"j1\"").says("hint: 7 j10 (pending, true), 8 j11 (pending, true)");
     };
     tried(&["cancel", "j1", "a", "b"], "a\nb\n");
     tried(&["retry", "a", "j1", "b"], "a\nb\n");

@@ -5,6 +5,7 @@ mod keys;
 mod mouse;
 
 use std::num::NonZero;
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -344,7 +345,7 @@ fn a_signal_and_a_panic_leave_the_terminal_as_it_was() {
     let mut terminal = top.terminal;
     terminal.wait_until(|output| output.contains(LEAVE));
     wait_for_modes(&terminal, before);
-    terminal.end();
+    assert_eq!(terminal.end().status.signal(), Some(Signal::TERM.as_raw()));
 
     let mut command = home.call(["top"]).interruptible().into_command();
     command.env("QUEUECTL_TOP_PANICS", "1");

@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use crate::cli::harness::pseudo_terminal::on_terminal;
 use crate::cli::harness::{Home, ids};
 
 #[test]
@@ -25,7 +26,9 @@ fn an_array_is_stored_in_its_order_with_one_id_per_line() {
 #[test]
 fn an_empty_array_enqueues_nothing() {
     let home = Home::new();
-    home.run(["enqueue", "[]"]).ok().prints("");
+    home.run(["enqueue", "[]"]).ok().prints("").says_nothing();
+    let seen = on_terminal(home.call(["--color", "never", "enqueue", "[]"]).into_command(), 80, "");
+    assert_eq!(seen.screen, "hint: no jobs given: the array is empty\n");
     home.run(["enqueue", "[]", "--json"]).ok().prints("[]\n");
     assert!(home.is_empty());
 }

@@ -95,6 +95,12 @@ fn words_after_a_shell_line_are_refused_with_the_form_for_a_program() {
             .says("write `-- '/opt/my prog/x' arg`");
     }
     home.run(["enqueue", "echo hi", "-p", "5", "word"]).fails(2).says("`echo hi` is a shell line");
+    home.run(["enqueue", "echo hi", "--pririty", "5"])
+        .fails(2)
+        .says("unexpected argument '--pririty' found")
+        .says("did you mean `--priority`?");
+    home.run(["enqueue", "-c", "a", "b"]).fails(2).says("`b` is one command too many");
+    home.run(["run", "a b", "--command", "c"]).fails(2).says("`a b` is one command too many");
     assert!(home.is_empty());
     home.run(["enqueue", "-q", "echo hi", r#"{"id":"a"}"#, "-p", "5"]).ok();
 }
@@ -165,6 +171,20 @@ fn errors_are_in_plain_words() {
         (&["enqueue", r#"{"command":"x","tags":"a"}"#], "`tags`: expected"),
         (&["enqueue", "--priority", "highest", "true"], "or low, normal, high or urgent"),
         (&["enqueue", "{"], "the JSON ends too early"),
+        (
+            &["enqueue", r#"{"command":"a"}"#, r#"{"command":"b"}"#],
+            r#"write '[{"command":"a"},{"command":"b"}]'"#,
+        ),
+        (
+            &["enqueue", r#"{"command":"a","timeout_ms":5}"#],
+            "`timeout_ms` is printed, but cannot be given; give `timeout`",
+        ),
+        (&["enqueue", r#"{"command":"a","state":"dead"}"#], "field `state` is printed, but cannot be given"),
+        (&["enqueue", "--in", "5", "true"], "use --delay"),
+        (&["run", "--detach", "true"], "`queuectl enqueue COMMAND`, which does not wait"),
+        (&["list", "--failed"], "use --state"),
+        (&["list", "--state", "runing"], "did you mean `running`?"),
+        (&["list", "--state", "xyzzy"], "running, done, queued"),
         (&["import", "absent"], "No such file or directory"),
     ] {
         let ran = home.run(args).fails(2).says(says);

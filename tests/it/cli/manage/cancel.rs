@@ -124,3 +124,14 @@ fn an_unknown_signal_is_refused_with_the_usual_ones() {
     home.run(["cancel", "a", "--signal", "int"]).ok().prints("a\n");
     assert_eq!(home.state_of("a"), "cancelled", "a job that does not run gets no signal");
 }
+
+#[test]
+fn without_an_id_a_terminal_takes_the_latest_job_that_can_be_cancelled() {
+    let home = Home::with_jobs(&["old", "new"]);
+    home.run(["cancel", "-q", "new"]).ok();
+    let cancel = || on_terminal(home.call(["cancel", "--yes", "--color", "never"]).into_command(), 80, "");
+    assert!(cancel().screen.contains("Job old cancelled"));
+    let nothing = cancel();
+    assert!(nothing.screen.contains("no job is waiting or running"), "{}", nothing.screen);
+    assert_eq!(nothing.code, Some(3));
+}

@@ -38,7 +38,7 @@ fn every_view_says_that_a_job_is_paused() {
     let (home, _worker) = with_running_job();
     let paused = home.run(["pause", "a", "--json"]).ok().json();
     assert_eq!((&paused[0]["id"], paused[0]["paused_at"].is_string()), (&json!("a"), true));
-    home.run(["list"]).ok().shows("processing (paused)").shows("paused since ");
+    home.run(["list"]).ok().shows("  paused   ").shows("paused since ");
     home.run(["list", "--state", "paused", "--format", "ids"]).ok().prints("a\n");
     home.run(["show", "a"]).ok().shows("a  processing (paused since ");
     home.run(["status"]).ok().shows("job a has been paused since ").shows("`queuectl resume a`");

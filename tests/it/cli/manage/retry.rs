@@ -164,7 +164,7 @@ fn a_dependent_is_not_retried_while_its_dependency_is_dead() {
     let ran = home.run(["retry", "test", "--with-dependents"]).fails(4);
     assert!(ran.stdout.is_empty(), "{ran}");
     let ran = ran.says("job `test` cannot be retried (it depends on job `build`, which is dead)");
-    let _ = ran.says("hint: `queuectl retry --with-dependents build` retries both");
+    let _ = ran.says("hint: `queuectl retry --with-dependents build` retries it and its dependents");
     home.run(["retry", "--yes", "--state", "cancelled"]).ok().prints("0\n").says("4 jobs were skipped");
     assert_eq!(home.state_of("test"), "cancelled");
     home.run(["retry", "test"]).ok().prints("test\n");

@@ -72,6 +72,9 @@ fn a_value_is_shown_in_its_canonical_form() {
         ("job-timeout", "never", "none"),
         ("shutdown-grace", "off", "never"),
         ("backoff-strategy", "linear", "linear"),
+        ("traces", "never", "off"),
+        ("traces", "none", "off"),
+        ("autostart", "forever", "off"),
     ] {
         assert_eq!(
             home.run(["config", "set", key, typed, "--json"]).ok().json()["value"],

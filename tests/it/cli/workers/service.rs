@@ -66,6 +66,18 @@ fn arguments_that_make_no_sense_are_refused() {
 
 #[cfg(feature = "dashboard")]
 #[test]
+fn a_dashboard_that_other_machines_reach_is_refused() {
+    let home = Home::new();
+    for address in ["0.0.0.0:80", "[::]:7878"] {
+        home.run(["service", "install", "--dry-run", "--dashboard", "--listen", address])
+            .fails(2)
+            .says("can be reached from other machines")
+            .says("use --allow-remote with --tls-cert and --tls-key");
+    }
+}
+
+#[cfg(feature = "dashboard")]
+#[test]
 fn a_dashboard_has_sockets_that_systemd_opens() {
     let home = Home::new();
     let install = ["service", "install", "--dry-run", "--dashboard"];
@@ -115,6 +127,14 @@ fn files(folder: &Path) -> Vec<String> {
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
+}
+
+#[test]
+fn a_sandbox_that_would_hide_a_directory_is_refused() {
+    let home = Home::new();
+    with_fake_systemd(&home, &["service", "install", "--account", "root", "--writable", "/tmp"])
+        .fails(2)
+        .says("it has a /tmp of its own");
 }
 
 #[test]
@@ -171,6 +191,7 @@ fn a_machine_without_systemd_gets_examples_for_other_service_managers() {
     {
         assert!(install.stdout.contains(part), "{part}: {install}");
     }
+    assert!(!install.stdout.contains("--listen"), "`worker run` has no such flag: {install}");
     for verb in ["status", "uninstall", "restart", "logs"] {
         without_systemd(&home, &["service", verb]).fails(1).says("systemd is not running").prints("");
     }

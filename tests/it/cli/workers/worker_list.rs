@@ -21,7 +21,10 @@ fn starting_workers_on_a_terminal_says_how_to_stop_them() {
     let home = WorkingHome::new();
     for (count, said) in [
         ("2", "2 workers started in the background\nhint: `queuectl worker stop` stops them; "),
-        ("1", "1 worker started in the background\nhint: `queuectl worker stop` stops it; "),
+        (
+            "1",
+            "1 worker started in the background; all workers have 6 slots now\nhint: `queuectl worker stop` stops it; ",
+        ),
     ] {
         let call = home.call(["--color", "never", "worker", "start", "-c", count, "-j", "2"]);
         let seen = on_terminal(call.into_command(), 80, "");

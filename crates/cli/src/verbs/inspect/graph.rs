@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::handle::resolve_id_to_show;
+use crate::flags::handle::resolve_or_latest;
 use crate::flags::whole_number::whole_number;
 use crate::render::table::{truncate, truncate_middle};
 use crate::render::text::{jobs, printable, state_style};
@@ -26,9 +26,9 @@ use ops::json::GraphJson;
   queuectl graph deploy --dot | dot -Tsvg > deploy.svg
   queuectl graph deploy --json | jq -r '.nodes[] | select(.state == \"dead\") | .id'")]
 pub(crate) struct Args {
-    /// The job's number or id, or a unique part of its id
+    /// The job's number or id, or a unique part of its id [default on a terminal: the latest job]
     #[arg(value_name = "ID")]
-    id: String,
+    id: Option<String>,
     /// Print the graph in the DOT language of Graphviz
     #[arg(long, conflicts_with = "json")]
     dot: bool,
@@ -41,7 +41,10 @@ pub(crate) struct Args {
 const MAX_JOBS: i128 = 1_000_000;
 
 pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let id = resolve_id_to_show(context, &args.id)?;
+    if args.id.is_none() && !context.stdout_is_terminal {
+        return Err(Failure::usage("no job given").with_hint("give its number or id"));
+    }
+    let id = resolve_or_latest(context, args.id.as_deref())?;
     let found = context.store()?.graph(&id, args.limit as usize)?;
     let graph = found.ok_or(OpError::NoSuchJob(id))?;
     let names = if context.json || args.dot { Vec::new() } else { names(context, &graph)? };

@@ -60,7 +60,10 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         location,
     };
     let interrupts = catch(&[Signal::INT, Signal::TERM, Signal::HUP, Signal::TSTP, Signal::WINCH])?;
-    tui::run(options, &interrupts).map_err(|error| failure(&error))
+    match tui::run(options, &interrupts).map_err(|error| failure(&error))? {
+        Some(signal) => interrupts.end_by(signal),
+        None => Ok(()),
+    }
 }
 
 fn check_terminal(context: &Context) -> Result<(), Failure> {

@@ -211,7 +211,8 @@ impl<'a> WaitReport<'a> {
             let (rate, facts) = (&self.completion_rate, self.eta_facts.as_ref());
             self.bar.show(done, || {
                 let pace = pace(rate, unfinished as u64, facts);
-                progress(wait.unfinished(), now).into_iter().chain(pace).collect::<Vec<_>>().join(", ")
+                // The end of a long line is cut off, so the rate comes before what matters less.
+                pace.into_iter().chain(progress(wait.unfinished(), now)).collect::<Vec<_>>().join(", ")
             });
         }
         Ok(())
@@ -225,7 +226,8 @@ impl<'a> WaitReport<'a> {
             let facts = self.store.eta_facts_by_queue(&wait.by_queue())?;
             let longest = wait.unfinished().filter_map(|job| job.running_since).min();
             let longest_running = longest.map(|since| facts.now.since(since));
-            self.eta_facts = Some(EtaFacts { slots, longest_running, ..facts });
+            let last_due_at = wait.unfinished().filter_map(|job| job.due_at).max();
+            self.eta_facts = Some(EtaFacts { slots, longest_running, last_due_at, ..facts });
         }
         if let (Some(why), false) = (why_no_job_starts(&workers), self.worker_hint_given) {
             self.worker_hint_given = true;

@@ -30,8 +30,10 @@ pub(crate) fn run(interval: Duration, context: &Context) -> Result<(), Failure> 
     loop {
         let view = watch.snapshot(began.elapsed())?;
         window.show(&view)?;
-        if window.pause(interval, &view)? == Pause::Ended {
-            return Ok(());
+        match window.pause(interval, &view)? {
+            Pause::Over => {}
+            Pause::Ended => return Ok(()),
+            Pause::EndedBy(signal) => window.end_by(signal),
         }
     }
 }
@@ -41,6 +43,7 @@ enum Pause {
     Over,
     /// The user or the reader of the output ended the command.
     Ended,
+    EndedBy(Signal),
 }
 
 /// The screen or stream that the status is shown on.
@@ -69,6 +72,14 @@ impl<'a> Window<'a> {
         let title = if keyboard.is_some() { format!("{title}, q quits") } else { title };
         let format = context.time_format();
         Ok(Self { context, title, format, screen, keyboard, interrupts, shown_before: false })
+    }
+
+    /// Restores the terminal, and ends this process with the signal.
+    fn end_by(self, signal: Signal) -> ! {
+        let Self { keyboard, screen, interrupts, .. } = self;
+        drop(keyboard);
+        drop(screen);
+        interrupts.end_by(signal)
     }
 
     fn show(&mut self, view: &Snapshot) -> Result<(), Failure> {
@@ -112,7 +123,9 @@ impl<'a> Window<'a> {
                     self.keyboard = Keyboard::open();
                     return Ok(Pause::Over);
                 }
-                (Some(_), _) => return Ok(Pause::Ended),
+                // Ctrl-C is how people quit.
+                (Some(Signal::INT), _) => return Ok(Pause::Ended),
+                (Some(signal), _) => return Ok(Pause::EndedBy(signal)),
             }
         }
     }

@@ -41,6 +41,7 @@ use store::{EnqueueResult, Store, StoreError};
 /// The first word that is neither a flag nor JSON begins the command. One word, or a first word with a blank, is a line
 /// for the shell; several words are a program and its arguments.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "queuectl enqueue [OPTIONS] COMMAND... | JSON | -")]
 #[command(after_help = "Examples:
   queuectl enqueue convert \"a b.png\" out.jpg
   queuectl enqueue '{\"id\":\"job1\",\"command\":\"sleep 2\"}' --priority high
@@ -52,10 +53,10 @@ use store::{EnqueueResult, Store, StoreError};
   generate-jobs | queuectl enqueue -")]
 pub(crate) struct Args {
     /// Jobs as JSON, an object or an array; - reads JSON lines from standard input
-    #[arg(value_name = "JSON")]
+    #[arg(value_name = "JSON", num_args = 1)]
     job: Vec<String>,
     /// The command and its arguments, used exactly as given
-    #[arg(last = true, value_name = "WORD")]
+    #[arg(last = true, value_name = "COMMAND")]
     words: Vec<String>,
     /// A file with jobs as JSON: one per line, or one document; the whole file is checked before any job is stored
     #[arg(short, long, value_name = "FILE", help_heading = "Many jobs")]
@@ -127,7 +128,13 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<(), Failure> {
             }
             queues_of_unfinished(store, queues, &answers)
         }
-        Input::Batch(requests) => enqueue_batch(context, store, &mut enqueuer, requests)?,
+        Input::Batch(requests) => {
+            // A program may well have no jobs to enqueue.
+            if requests.is_empty() && context.stdout_is_terminal {
+                context.hint("no jobs given: the array is empty")?;
+            }
+            enqueue_batch(context, store, &mut enqueuer, requests)?
+        }
         Input::File(path) => match lines::enqueue_json_file(context, &mut enqueuer, &path)? {
             JsonInput::Document(requests) => enqueue_batch(context, store, &mut enqueuer, requests)?,
             JsonInput::Lines(queues) => queues,
@@ -255,6 +262,13 @@ fn resolve_each(context: &Context, args: Args) -> Result<Input, Failure> {
 /// The argument that contains JSON.
 fn one_argument(mut typed: Vec<String>) -> Result<Option<String>, Failure> {
     if typed.len() > 1 {
+        let is_object = |word: &String| {
+            serde_json::from_str::<serde_json::Value>(word).is_ok_and(|json| json.is_object())
+        };
+        if typed.iter().all(is_object) {
+            return Err(Failure::usage("too many arguments: several jobs are one JSON array")
+                .with_hint(format!("write '[{}]'", typed.join(","))));
+        }
         let failure = Failure::usage("too many arguments: a job as JSON is one argument");
         let is_json = typed.iter().any(|word| begins_json(word));
         return Err(failure.with_hint(if is_json {

@@ -52,6 +52,7 @@ use sys::signal;
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("max_retries", |flag| flag.help("Retries after the first attempt; --max-attempts counts that one, too [default: 0]")))]
 #[command(mut_arg("if_absent", |flag| flag.help("If a job with this id exists, follow it instead of failing")))]
+#[command(override_usage = "queuectl run [OPTIONS] COMMAND...")]
 #[command(after_help = "Examples:
   queuectl run make test
   queuectl run -c \"make test 2>&1 | tee test.log\"
@@ -61,7 +62,7 @@ use sys::signal;
   pg_dump shop | queuectl run --stdin ./upload --to backups")]
 pub(crate) struct Args {
     /// The command and its arguments, used exactly as given
-    #[arg(last = true, value_name = "WORD")]
+    #[arg(last = true, value_name = "COMMAND")]
     words: Vec<String>,
     #[command(flatten)]
     each: EachFlags,

@@ -6,7 +6,7 @@ use super::change::{ChangeArgs, Wording, change, code_of, describe_dependents, f
 use crate::confirm::ask;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::flags::handle::latest_to_change;
+use crate::flags::handle::latest_unfinished_to_change;
 use crate::flags::selection::{Selection, SelectionArgs};
 use crate::render::text::printable;
 use domain::job::life::StateName;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<ExitCode, Failure> {
 
 /// The user did not name the job, so the question does.
 fn latest_after_asking(args: &Args, context: &Context) -> Result<Selection, Failure> {
-    let id = latest_to_change(context)?;
+    let id = latest_unfinished_to_change(context)?;
     let job = find(context.store()?, &id)?;
     let what = format!("cancel job {} ({})", job.handle(), printable(job.label()));
     ask(context, &what, args.change.yes)?;

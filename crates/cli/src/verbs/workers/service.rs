@@ -113,7 +113,10 @@ impl From<ServiceError> for Failure {
                 "put the address into config.toml in the home (mode 0600), or the password into ~/.pgpass",
             ),
             ServiceError::Refused { .. } => (Exit::Failed, "`queuectl service logs` shows its last lines"),
-            ServiceError::NotText(_) | ServiceError::NotADirectory(_) | ServiceError::NoConfigFolder => {
+            ServiceError::NotText(_)
+            | ServiceError::NotADirectory(_)
+            | ServiceError::HiddenByPrivateTmp(_)
+            | ServiceError::NoConfigFolder => {
                 return Self::new(Exit::Usage, chain(&error));
             }
             ServiceError::NoAccount(_)

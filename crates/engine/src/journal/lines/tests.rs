@@ -299,7 +299,8 @@ fn lines_are_echoed_once_even_if_the_file_cannot_be_written() {
     let home = Home::new();
     let screen = Screen::default();
     let file = JournalFile::new(home.path("not-yet/worker.log"));
-    let mut journal = Lines::new(file, "w1", Some(Box::new(screen.clone())));
+    let mut journal =
+        Lines::new(file, "w1", Some(Echo::new(Box::new(screen.clone()), false, TimeFormat::Full)));
     write_line(&mut journal, noon("2026-01-31"), "one");
     write_line(&mut journal, noon("2026-01-31"), "two");
     fs::create_dir(home.path("not-yet")).expect("folder");
@@ -307,6 +308,23 @@ fn lines_are_echoed_once_even_if_the_file_cannot_be_written() {
     let shown = String::from_utf8(screen.0.lock().expect("not poisoned").clone()).expect("UTF-8");
     assert_eq!(shown.lines().map(|line| &line[28..]).collect::<Vec<_>>(), ["one", "two", "three"]);
     assert_eq!(home.read("not-yet/worker.log"), shown);
+}
+
+#[test]
+fn people_read_short_times_and_numbers_and_the_file_has_the_whole_line() {
+    let home = Home::new();
+    let screen = Screen::default();
+    let echo = Echo::new(Box::new(screen.clone()), true, TimeFormat::default());
+    let mut journal = Lines::new(JournalFile::new(home.path("worker.log")), "w1", Some(echo));
+    let id: JobId = "0123456789abcdefgh".parse().expect("an id");
+    journal.name_by_number(&id, 7);
+    write_line(&mut journal, noon("2026-01-31"), &format!("start {id} attempt 1: echo {id}"));
+    journal.forget_number(&id);
+    write_line(&mut journal, noon("2026-01-31"), &format!("worker x dead; it held {id}"));
+    let shown = String::from_utf8(screen.0.lock().expect("not poisoned").clone()).expect("UTF-8");
+    let texts: Vec<&str> = shown.lines().map(|line| line.split_once(' ').expect("a time").1).collect();
+    assert_eq!(texts, [format!("start 7 attempt 1: echo {id}"), format!("worker x dead; it held {id}")]);
+    assert!(home.read("worker.log").contains(&format!(" w1 start {id} attempt 1: echo {id}\n")));
 }
 
 #[test]

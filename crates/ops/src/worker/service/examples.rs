@@ -67,7 +67,7 @@ pub fn examples(service: &Service) -> Result<Vec<Example>, ServiceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::service::{Scope, ServiceName};
+    use crate::worker::service::{Scope, ServiceKind, ServiceName};
 
     #[test]
     fn every_example_runs_the_same_command() {
@@ -77,16 +77,23 @@ mod tests {
             program: "/usr/bin/queuectl".into(),
             home: "/srv/my queue".into(),
             store: None,
+            is_on_server: false,
             worker_flags: vec!["--count".to_owned(), "2".to_owned()],
-            listen: Vec::new(),
+            listen: vec!["127.0.0.1:7878".to_owned()],
             account: Some("jobs".to_owned()),
             writable: Vec::new(),
         };
+        let dashboard =
+            Service { name: ServiceName::default().of(ServiceKind::Dashboard), ..service.clone() };
+        for Example { text, .. } in examples(&dashboard).expect("examples") {
+            assert!(text.contains("dashboard --quiet --listen 127.0.0.1:7878"), "{text}");
+        }
         let examples = examples(&service).expect("examples");
         let managers: Vec<&str> = examples.iter().map(|example| example.manager).collect();
         assert_eq!(managers, ["OpenRC", "runit", "supervisord"]);
         for Example { text, .. } in examples {
             assert!(text.contains("worker run --count 2"), "{text}");
+            assert!(!text.contains("--listen"), "workers do not listen: {text}");
             assert!(text.contains("/srv/my queue") && text.contains("jobs"), "{text}");
         }
     }

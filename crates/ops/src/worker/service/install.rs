@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::account::{ensure_account, ensure_home};
 use super::state::state;
 use super::systemd::{is_booted, run, systemctl, unit_folder};
-use super::unit::{socket_unit, unit};
+use super::unit::{hidden_path, socket_unit, unit};
 use super::{Scope, Service, ServiceError, ServiceName};
 use sys::process::user;
 
@@ -48,6 +48,9 @@ pub fn install(service: &Service) -> Result<Installed, ServiceError> {
     check(service.scope)?;
     if let Some(missing) = service.writable.iter().find(|folder| !folder.is_dir()) {
         return Err(ServiceError::NotADirectory(missing.clone()));
+    }
+    if let Some(hidden) = hidden_path(service) {
+        return Err(ServiceError::HiddenByPrivateTmp(hidden.to_owned()));
     }
     if let Some(account) = &service.account {
         ensure_account(account, &service.home)?;

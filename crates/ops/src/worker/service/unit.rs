@@ -8,6 +8,17 @@ use super::{Scope, Service, ServiceError, ServiceKind, text};
 /// The directories that `ProtectHome=` hides.
 const HIDDEN_BY_PROTECT_HOME: [&str; 3] = ["/home", "/root", "/run/user"];
 
+/// The directories that `PrivateTmp=` replaces by empty ones.
+const HIDDEN_BY_PRIVATE_TMP: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// A path of the service that it would not see in its sandbox.
+pub(super) fn hidden_path(service: &Service) -> Option<&Path> {
+    service.account.as_ref()?;
+    let paths = [&service.program, &service.home].into_iter().chain(&service.writable);
+    let is_hidden = |path: &&Path| HIDDEN_BY_PRIVATE_TMP.iter().any(|folder| path.starts_with(folder));
+    paths.map(std::path::PathBuf::as_path).find(is_hidden)
+}
+
 /// The text of the unit.
 pub fn unit(service: &Service) -> Result<String, ServiceError> {
     let Service { scope, name, .. } = service;
@@ -31,7 +42,11 @@ pub fn unit(service: &Service) -> Result<String, ServiceError> {
         let _ = writeln!(unit, "Requires={socket}\nAfter={socket}");
     }
     if *scope == Scope::System {
-        let _ = writeln!(unit, "After=network-online.target postgresql.service");
+        if service.is_on_server {
+            // `After=` alone does not make systemd wait for the network.
+            let server = "network-online.target\nAfter=network-online.target postgresql.service";
+            let _ = writeln!(unit, "Wants={server}");
+        }
         let _ = writeln!(unit, "RequiresMountsFor={}", word(home));
     }
     unit.push_str("\n[Service]\n");
@@ -180,6 +195,7 @@ mod tests {
             program: "/usr/bin/queuectl".into(),
             home: "/var/lib/queuectl".into(),
             store: None,
+            is_on_server: false,
             worker_flags: vec!["--count".to_owned(), "2".to_owned()],
             listen: vec!["127.0.0.1:7878".to_owned(), "unix:/run/q.sock".to_owned()],
             account: account.map(str::to_owned),
@@ -201,6 +217,10 @@ mod tests {
         assert!(has(&system, "ExecStart=/usr/bin/queuectl --home /var/lib/queuectl worker run --count 2"));
         assert!(has(&system, "WantedBy=multi-user.target") && has(&system, "Type=notify"));
         assert!(has(&system, "Delegate=yes") && has(&system, "KillMode=mixed"));
+        assert!(!system.iter().any(|line| line.contains("network")), "a file needs no network");
+        let on_server = lines(&Service { is_on_server: true, ..service(Scope::System, None) });
+        assert!(has(&on_server, "Wants=network-online.target"), "{on_server:?}");
+        assert!(has(&on_server, "After=network-online.target postgresql.service"), "{on_server:?}");
         let user = lines(&service(Scope::User, None));
         assert!(has(&user, "WantedBy=default.target"));
         assert!(!user.iter().any(|line| line.starts_with("After=")), "a user's systemd knows no such unit");
@@ -235,6 +255,21 @@ mod tests {
         assert!(has(&lines, "ReadWritePaths=/var/lib/queuectl \"/srv/my data\" /home/ada/out"), "{lines:?}");
         assert!(has(&lines, "ProtectHome=read-only"), "a directory that jobs use must not be hidden");
         assert!(!lines.iter().any(|line| line.starts_with("ProtectControlGroups")), "slots need groups");
+    }
+
+    #[test]
+    fn a_sandbox_hides_temporary_files() {
+        let sandboxed = service(Scope::System, Some("jobs"));
+        assert_eq!(hidden_path(&sandboxed), None);
+        for path in ["/tmp/q", "/var/tmp/q/bin"] {
+            let home = Service { home: path.into(), ..sandboxed.clone() };
+            let program = Service { program: path.into(), ..sandboxed.clone() };
+            let writable = Service { writable: vec![path.into()], ..sandboxed.clone() };
+            for service in [home, program, writable] {
+                assert_eq!(hidden_path(&service), Some(Path::new(path)));
+                assert_eq!(hidden_path(&Service { account: None, ..service }), None);
+            }
+        }
     }
 
     #[test]

@@ -21,14 +21,22 @@ const ATTEMPTS_AVERAGED: usize = 100;
 const MAX_JOBS_EXAMINED: usize = 1_000;
 
 pub(crate) fn eta_facts(tx: &Tx<'_>, name: &BatchName) -> Result<EtaFacts> {
-    let (queue_samples, longest_running) = match batches::find_id(tx, name)? {
-        Some(batch_id) => (queue_samples(tx, batch_id)?, longest_running(tx, batch_id)?),
-        None => (Vec::new(), None),
+    let facts = EtaFacts {
+        now: tx.now,
+        typical: average_duration(tx)?,
+        slots: 0,
+        longest_running: None,
+        last_due_at: None,
+        queue_samples: Vec::new(),
     };
-    Ok(EtaFacts { now: tx.now, typical: average_duration(tx)?, slots: 0, longest_running, queue_samples })
+    let Some(batch_id) = batches::find_id(tx, name)? else {
+        return Ok(facts);
+    };
+    let (queue_samples, last_due_at) = queue_samples(tx, batch_id)?;
+    Ok(EtaFacts { longest_running: longest_running(tx, batch_id)?, last_due_at, queue_samples, ..facts })
 }
 
-/// For jobs that the caller has counted by queue. The caller knows since when they run.
+/// For jobs that the caller has counted by queue. The caller knows since when they run and when they become due.
 pub(crate) fn eta_facts_by_queue(
     tx: &Tx<'_>,
     unfinished: &BTreeMap<QueueName, UnfinishedCount>,
@@ -41,7 +49,7 @@ pub(crate) fn eta_facts_by_queue(
         }
     }
     let typical = average_duration(tx)?;
-    Ok(EtaFacts { now: tx.now, typical, slots: 0, longest_running: None, queue_samples })
+    Ok(EtaFacts { now: tx.now, typical, slots: 0, longest_running: None, last_due_at: None, queue_samples })
 }
 
 /// How long the job of this batch that runs longest has run.
@@ -54,9 +62,11 @@ fn longest_running(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Option<Duration>> 
     Ok(since.flatten().map(|since| tx.now.since(since)))
 }
 
-fn queue_samples(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<QueueSample>> {
+/// The unfinished jobs by queue, and when the last of those that wait becomes due.
+fn queue_samples(tx: &Tx<'_>, batch_id: BatchKey) -> Result<(Vec<QueueSample>, Option<Timestamp>)> {
     let mut queue_samples: BTreeMap<QueueKey, QueueSample> = BTreeMap::new();
-    for (queue_id, state) in newest(tx, batch_id)? {
+    let mut last_due_at = None;
+    for (queue_id, state, due_at) in newest(tx, batch_id)? {
         if state.is_finished() {
             continue;
         }
@@ -66,18 +76,21 @@ fn queue_samples(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<QueueSample>> {
                 .insert(QueueSample { queue: explain_facts::queue(tx, queue_id)?, ..QueueSample::default() }),
         };
         sample.unfinished += 1;
-        sample.waiting += u64::from(state != StateName::Processing);
+        if state != StateName::Processing {
+            sample.waiting += 1;
+            last_due_at = last_due_at.max(Some(due_at));
+        }
     }
-    Ok(queue_samples.into_values().collect())
+    Ok((queue_samples.into_values().collect(), last_due_at))
 }
 
-/// The queue and the state of each job.
-fn newest(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<(QueueKey, StateName)>> {
+/// The queue, the state and the due time of each job.
+fn newest(tx: &Tx<'_>, batch_id: BatchKey) -> Result<Vec<(QueueKey, StateName, Timestamp)>> {
     // Backwards by index jobs_by_batch.
     tx.all(
-        "select queue_id, state from jobs where batch_id = :batch_id order by seq desc limit :limit",
+        "select queue_id, state, due_at from jobs where batch_id = :batch_id order by seq desc limit :limit",
         named! { batch_id, limit: MAX_JOBS_EXAMINED },
-        |row| Ok((row.get("queue_id")?, row.get("state")?)),
+        |row| Ok((row.get("queue_id")?, row.get("state")?, row.get("due_at")?)),
     )
 }
 

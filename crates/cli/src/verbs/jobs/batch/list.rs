@@ -6,7 +6,7 @@ use anstyle::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::render::table::{Table, counted};
+use crate::render::table::{Cell, Table, chosen, counted};
 use crate::render::text::{grouped, state_style};
 use domain::job::life::StateName;
 use domain::values::clock::Clock;
@@ -21,11 +21,14 @@ pub(super) fn list(context: &Context, limit: usize) -> Result<(), Failure> {
     let more = batches.len() > limit;
     batches.truncate(limit);
     let clock = &context.clock(store.now()?);
+    let is_terminal = context.stdout_is_terminal;
     if batches.is_empty() && more {
-        context.print(&[(); 0], |out| table(&[], clock).write(out, context.width()))?;
+        context.print(&[(); 0], |out| table(&[], clock, is_terminal).write(out, context.width()))?;
     } else {
         let if_empty = "no batches; `queuectl enqueue --batch NAME` creates one";
-        context.print_list::<BatchJson<'_>, _>(&batches, if_empty, |batches| table(batches, clock))?;
+        context.print_list::<BatchJson<'_>, _>(&batches, if_empty, |batches| {
+            table(batches, clock, is_terminal)
+        })?;
     }
     if more {
         context.hint("there are more; use a larger --limit to see them")?;
@@ -33,24 +36,32 @@ pub(super) fn list(context: &Context, limit: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-fn table(batches: &[Batch], clock: &Clock) -> Table {
-    const COUNTS: [&str; 7] = ["JOBS", "DONE", "DEAD", "CANCELLED", "FAILED", "RUNNING", "PENDING"];
-    let columns = [&["NAME"][..], &COUNTS, &["CREATED", "FINISHED"]].concat();
-    let mut table =
-        Table::new(&columns).with_numbers(&COUNTS).with_optional_columns(&["CREATED", "CANCELLED"]);
+/// The states with a column of their own.
+const STATES: [(&str, StateName); 5] = [
+    ("DEAD", StateName::Dead),
+    ("CANCELLED", StateName::Cancelled),
+    ("FAILED", StateName::Failed),
+    ("RUNNING", StateName::Processing),
+    ("PENDING", StateName::Pending),
+];
+
+/// On a terminal, states that no batch has are left out.
+fn table(batches: &[Batch], clock: &Clock, is_terminal: bool) -> Table {
+    let is_shown = |state| !is_terminal || batches.iter().any(|batch| batch.counts.contains_key(&state));
+    let shown = STATES.map(|(_, state)| is_shown(state));
+    let heads = chosen(STATES.map(|(head, _)| head), shown);
+    let columns = [&["NAME", "JOBS", "DONE"], &heads[..], &["CREATED", "FINISHED"]].concat();
+    let mut table = Table::new(&columns)
+        .with_numbers(&[&["JOBS", "DONE"], &heads[..]].concat())
+        .with_optional_columns(&["CREATED", "CANCELLED"])
+        .with_whole_columns(&["NAME"]);
     for batch in batches {
-        table.row(vec![
-            batch.name.as_str().into(),
-            grouped(batch.total()).into(),
-            grouped(batch.finished()).into(),
-            counted(&batch.counts, StateName::Dead),
-            counted(&batch.counts, StateName::Cancelled),
-            counted(&batch.counts, StateName::Failed),
-            counted(&batch.counts, StateName::Processing),
-            counted(&batch.counts, StateName::Pending),
-            clock.ago(batch.created_at).into(),
-            batch.finished_at.map_or_else(|| "-".to_owned(), |at| clock.ago(at)).into(),
-        ]);
+        let mut row: Vec<Cell> =
+            vec![batch.name.as_str().into(), grouped(batch.total()).into(), grouped(batch.finished()).into()];
+        row.extend(chosen(STATES.map(|(_, state)| counted(&batch.counts, state)), shown));
+        row.push(clock.ago(batch.created_at).into());
+        row.push(batch.finished_at.map_or_else(|| "-".to_owned(), |at| clock.ago(at)).into());
+        table.row(row);
     }
     table
 }

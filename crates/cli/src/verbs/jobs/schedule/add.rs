@@ -32,6 +32,7 @@ use sys::process::user;
 #[command(
     // Accepted only to explain why they are refused.
     mut_args(|flag| if REFUSED.contains(&flag.get_id().as_str()) { flag.hide(true) } else { flag }),
+    override_usage = "queuectl schedule add NAME --cron|--every|--at WHEN [OPTIONS] COMMAND...",
     group = clap::ArgGroup::new("required").required(true).args(["cron", "every", "at"]),
     after_help = "Examples:
   queuectl schedule add nightly --cron \"0 3 * * *\" --tz Europe/Berlin make backup
@@ -43,7 +44,7 @@ pub(super) struct Args {
     #[arg(value_name = "NAME")]
     name: String,
     /// The command and its arguments, used exactly as given
-    #[arg(last = true, value_name = "WORD")]
+    #[arg(last = true, value_name = "COMMAND")]
     words: Vec<String>,
     #[command(flatten)]
     when: WhenFlags,

@@ -29,6 +29,7 @@ use sys::process::user;
 #[command(
     // Accepted only to explain why they are refused.
     mut_args(|flag| if REFUSED.contains(&flag.get_id().as_str()) { flag.hide(true) } else { flag }),
+    override_usage = "queuectl schedule edit NAME [OPTIONS] [COMMAND...]",
     after_help = "Examples:
   queuectl schedule edit nightly --cron \"30 4 * * *\"
   queuectl schedule edit nightly --tz Europe/Berlin --on-missed skip
@@ -39,7 +40,7 @@ pub(super) struct Args {
     #[command(flatten)]
     schedule: ScheduleArg,
     /// The new command and its arguments, used exactly as given
-    #[arg(last = true, value_name = "WORD")]
+    #[arg(last = true, value_name = "COMMAND")]
     words: Vec<String>,
     #[command(flatten)]
     when: WhenFlags,

@@ -26,6 +26,7 @@ use sys::process::user;
 /// EVENT is success (a job completed), failure (an attempt failed and will be retried), dead, batch-finished,
 /// worker-crashed, or dlq-above (the number of dead jobs rose above --above).
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "queuectl hook add NAME --on EVENT [OPTIONS] COMMAND... | --url URL")]
 #[command(after_help = "Examples:
   queuectl hook add notify-dead --on dead -- notify-send \"a job died\"
   queuectl hook add ends --on success,dead --command 'echo \"$QUEUECTL_JOB_ID $QUEUECTL_JOB_STATE\" >> ends'
@@ -61,7 +62,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "VARIABLE", requires = "url")]
     secret_env: Option<String>,
     /// The command and its arguments, used exactly as given
-    #[arg(last = true, value_name = "WORD")]
+    #[arg(last = true, value_name = "COMMAND")]
     words: Vec<String>,
 }
 

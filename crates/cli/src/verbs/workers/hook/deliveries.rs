@@ -1,7 +1,5 @@
 //! `queuectl hook deliveries`
 
-use std::io::Write;
-
 use anstyle::AnsiColor;
 
 use crate::context::Context;
@@ -34,17 +32,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         return context.hint("no event waits, and no worker has tried to deliver one");
     }
     context.print(&DeliveriesJson::from(&found), |out| {
-        write_waiting(out, &found.waiting, clock, context.width())?;
-        write_results(out, &found.results, clock, context.width())
+        let (mut waiting, mut results) = (waiting(&found.waiting, clock), results(&found.results, clock));
+        if found.waiting.is_empty() {
+            return results.write(out, context.width());
+        }
+        waiting.write(out, context.width())?;
+        results.write_section(out, context.width())
     })
 }
 
-fn write_waiting(
-    out: &mut dyn Write,
-    waiting: &[WaitingDelivery],
-    clock: &Clock,
-    width: usize,
-) -> std::io::Result<()> {
+fn waiting(waiting: &[WaitingDelivery], clock: &Clock) -> Table {
     let mut table = Table::new(&["WAITING", "SINCE", "TRIES", "NEXT TRY"]).with_numbers(&["TRIES"]);
     for delivery in waiting {
         let next = if delivery.is_sending { "now".to_owned() } else { clock.moment(delivery.due_at) };
@@ -55,15 +52,10 @@ fn write_waiting(
             next.into(),
         ]);
     }
-    table.write_section(out, width)
+    table
 }
 
-fn write_results(
-    out: &mut dyn Write,
-    results: &[TryResult],
-    clock: &Clock,
-    width: usize,
-) -> std::io::Result<()> {
+fn results(results: &[TryResult], clock: &Clock) -> Table {
     let mut table = Table::new(&["TRIED", "WHEN", "RESULT"]);
     for tried in results {
         let result = tried.error.as_ref().map_or_else(
@@ -72,5 +64,5 @@ fn write_results(
         );
         table.row(vec![tried.delivery.as_str().into(), clock.ago(tried.at).into(), result]);
     }
-    table.write_section(out, width)
+    table
 }

@@ -7,8 +7,10 @@ use super::WhichService;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render::report_change::report_change;
+#[cfg(feature = "dashboard")]
+use crate::verbs::workers::dashboard::entrance::failure;
 use crate::verbs::workers::worker::PoolFlags;
-use ops::home::location::{StoreAddress, absolute_path, named_home, named_store};
+use ops::home::location::{LocationArgs, StoreAddress, absolute_path, locate, named_home, named_store};
 use ops::worker::service::examples::examples;
 use ops::worker::service::install::{Installed, UnitChange, install};
 use ops::worker::service::systemd::is_booted;
@@ -113,13 +115,17 @@ fn service(args: &Args, context: &Context) -> Result<Service, Failure> {
             "--count, --concurrency and --queue are for workers, not for a dashboard",
         ));
     }
+    let location = LocationArgs { home: Some(home.clone()), ..flags.clone() };
+    // A home that this user cannot read may be on a server.
+    let is_on_server = locate(&location).map_or(true, |at| matches!(at.store, StoreAddress::Postgres(_)));
     Ok(Service {
         scope,
         name,
-        listen: args.listen(),
+        listen: args.listen()?,
         program,
         home,
         store,
+        is_on_server,
         worker_flags: args.pool.words(),
         account: args.account.clone(),
         writable,
@@ -128,16 +134,24 @@ fn service(args: &Args, context: &Context) -> Result<Service, Failure> {
 
 impl Args {
     #[cfg(feature = "dashboard")]
-    fn listen(&self) -> Vec<String> {
+    fn listen(&self) -> Result<Vec<String>, Failure> {
         let addresses =
             if self.listen.is_empty() { &web::ListenAddress::loopback(None)[..] } else { &self.listen };
-        addresses.iter().map(ToString::to_string).collect()
+        match addresses.iter().find(|address| address.is_remote()) {
+            // The dashboard would refuse the socket when its first client connects.
+            Some(address) => Err(failure(web::ServeError::Remote { address: address.to_string() })
+                .with_further_hint(
+                    "`systemctl edit` can add such flags to the ExecStart= of a unit".to_owned(),
+                )),
+            None => Ok(addresses.iter().map(ToString::to_string).collect()),
+        }
     }
 
     #[cfg(not(feature = "dashboard"))]
     #[expect(clippy::unused_self, reason = "the feature decides")]
-    fn listen(&self) -> Vec<String> {
-        Vec::new()
+    #[expect(clippy::unnecessary_wraps, reason = "the feature decides")]
+    fn listen(&self) -> Result<Vec<String>, Failure> {
+        Ok(Vec::new())
     }
 }
 

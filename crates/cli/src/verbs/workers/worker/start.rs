@@ -11,6 +11,7 @@ use domain::values::name::{BatchName, JobId};
 use ops::home::ignore;
 use ops::home::location::Location;
 use ops::jobs::calling_job::CallingJob;
+use ops::worker::live::{live_workers, slots_for_new_jobs};
 
 /// Start workers in the background; returns when they are up
 ///
@@ -34,7 +35,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         let (workers, them) = if count == 1 { ("worker", "it") } else { ("workers", "them") };
         let is_watched = context.shows_progress();
         let place = if is_watched { " in the background" } else { "" };
-        writeln!(context.notes(), "{count} {workers} started{place}")?;
+        let in_all = if is_watched { slots_in_all(context, count)? } else { String::new() };
+        writeln!(context.notes(), "{count} {workers} started{place}{in_all}")?;
         if is_watched {
             context.hint(&format!(
                 "`queuectl worker stop` stops {them}; `worker run` stays in the foreground"
@@ -46,6 +48,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         context.hint(&format!("they stop when job {}, which started them, ends", inside.job.id))?;
     }
     Ok(())
+}
+
+/// How many jobs can run now at the same time, if these `count` workers are not the only ones.
+fn slots_in_all(context: &Context, count: u32) -> Result<String, Failure> {
+    let mut workers = live_workers(context.store_or_new()?)?;
+    workers.retain(|worker| worker.served.takes_new_jobs());
+    let slots = slots_for_new_jobs(&workers);
+    let are_others = workers.len() > count as usize;
+    Ok(if are_others { format!("; all workers have {slots} slots now") } else { String::new() })
 }
 
 /// Starts a worker in the background that serves only this job and exits with it.
