@@ -201,8 +201,8 @@ mod tests {
 
     #[test]
     fn every_number_survives() {
-        let sampled = Content { depth: Some(Depth::default()), ..Content::default() };
-        for content in [Content::default(), sampled, full()] {
+        let with_sample = Content { depth: Some(Depth::default()), ..Content::default() };
+        for content in [Content::default(), with_sample, full()] {
             let bytes = Numbers::of(&content).encode();
             assert_eq!(Numbers::decode(&bytes).expect("it is read").content(), content);
             assert_eq!(finished(&bytes).expect("it is read"), content.activity.finished());
