@@ -102,6 +102,20 @@ fn times_are_in_the_zone_that_the_reader_chooses() {
 }
 
 #[test]
+fn times_in_sentences_are_in_the_zone_of_the_reader_too() {
+    let site = Site::new(Home::with_queue());
+    let flags = ["--run-at", "2035-01-01T12:00:00Z"];
+    enqueue(&site, &["later"], &flags, "true");
+    let tab = site.open("/jobs/later?tz=Asia%2FKathmandu");
+    tab.wait_for("#why time").wait_for_text("17:45");
+    assert!(!tab.text_of("#why").contains("12:00:00"), "{}", tab.text_of("#why"));
+    // The week is that of the reader.
+    site.server.home.run(["schedule", "add", "s", "--every", "15m", "--", "true"]).ok();
+    tab.open("/schedules?tz=Asia%2FKathmandu").wait_for("#age.live").click("link", "week");
+    tab.wait("the week has the zone", "location.search.includes('tz=Asia%2FKathmandu')");
+}
+
+#[test]
 fn everything_is_reached_by_keys() {
     let site = Site::new(Home::with_jobs(&["alpha", "beta"]));
     let tab = site.open("/");
