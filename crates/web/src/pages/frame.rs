@@ -70,7 +70,7 @@ pub(super) fn missing(call: &Call<'_>, visit: &Visit<'_>, problem: Problem) -> A
     };
     let content = html! {
         h1 { "Not found" }
-        p { a href=(visit.url(path)) { (name) } " has what is there now." }
+        p { a href=(visit.url(path)) { "Go to " (name) } }
         p { "The same on the command line: " (cli::copyable(&cli::typed(list))) }
     };
     let view = View::new("Not found", place).with_still("missing", "Not found", content);
