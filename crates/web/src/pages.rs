@@ -116,7 +116,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Problem> {
     let visit = Visit::of_call(call)?;
     match (page.show)(&visit) {
         Ok(view) => Ok(frame::answer(call, &visit, &view)),
-        // The frame stays, so the reader can go on from there.
+        // The frame stays, so the reader can open other pages.
         Err(problem) if problem.status == StatusCode::NOT_FOUND && wants_page(&call.parts.headers) => {
             Ok(frame::missing(call, &visit, problem))
         }
