@@ -80,6 +80,7 @@ pub fn status(store: &dyn Store, home: &Path, format: &TimeFormat) -> Result<Sta
     problems.extend(shared_home(store, home, &workers));
     problems.extend(replaced_programs(&workers));
     problems.extend(store.unkillable()?.iter().filter(|found| found.is_alive()).map(unkillable));
+    problems.extend(recent_deaths(store, recent.deaths, now)?);
     problems.extend(recent_problems(&recent, &workers, clock));
     problems.extend(Some(store.lagging_standbys()?).filter(|count| *count > 0).map(Problem::lagging_standby));
     problems.extend(environment_problems(&settings, home));
@@ -284,12 +285,20 @@ pub(crate) fn is_silent(worker: &Worker, settings: &Settings, now: Timestamp) ->
     now.since(worker.last_heartbeat) > settings.heartbeat_interval * MISSED_HEARTBEATS
 }
 
-/// Recent problems of jobs, schedules and hooks.
+/// The jobs that died in the last hour. The store counts only some of them one by one; the minutes have the number of more.
+fn recent_deaths(store: &dyn Store, counted: u64, now: Timestamp) -> Result<Option<Problem>, OpError> {
+    if counted < MAX_DEATHS_COUNTED {
+        return Ok((counted > 0).then(|| Problem::dlq_growing(counted, true)));
+    }
+    let queues = store.recent_metrics(now.saturating_sub(DEATH_WINDOW))?;
+    let died: u64 = queues.iter().map(|queue| queue.activity.died).sum();
+    // Jobs can have died before the store had minutes.
+    Ok(Some(Problem::dlq_growing(died.max(counted), died >= counted)))
+}
+
+/// Recent problems of schedules and hooks.
 fn recent_problems(recent: &RecentProblems, workers: &[Worker], clock: &Clock) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if recent.deaths > 0 {
-        problems.push(Problem::dlq_growing(recent.deaths, recent.deaths < MAX_DEATHS_COUNTED));
-    }
     problems.extend(
         recent.missed.iter().map(|(schedule, at)| Problem::schedule_missed(schedule, &clock.time(*at))),
     );

@@ -1,5 +1,5 @@
 // The choice of jobs in a list, by mouse and by keys, and what is done with the chosen ones.
-import { ask, base, buttons, el, keys, quote, setText, toast } from "./page.js";
+import { ask, base, buttons, el, keys, program, quote, setText, toast } from "./page.js";
 import { button, call, confirm, follow, grouped, poll } from "./act.js";
 
 const table = document.getElementById("jobs");
@@ -15,8 +15,10 @@ const jobs = (number) => `${grouped(number)} ${number === 1 ? "job" : "jobs"}`;
 const statesOf = (verb) => bar.querySelector(`[data-do=${verb}]`).dataset.states;
 const filter = (verb) => (count().filter ? JSON.parse(count().filter) : { state: statesOf(verb) });
 const commandOf = (verb, { filter, ids }) => {
-  if (filter) return `queuectl ${verb} ${count().flags || `--state ${statesOf(verb)}`}`;
-  return ids.length <= 20 ? `queuectl ${verb} ${ids.map(quote).join(" ")}` : "";
+  // All that match may have been chosen one by one.
+  const isWhole = ids?.length > 1 && ids.length === matching() && count().exact === "true";
+  if (filter || isWhole) return `${program} ${verb} ${count().flags || `--state ${statesOf(verb)}`}`;
+  return ids.length <= 20 ? `${program} ${verb} ${ids.map(quote).join(" ")}` : "";
 };
 
 const run = async (verb, targets, isFinal, more = {}, flags = "") => {
@@ -57,7 +59,7 @@ const edit = async () => {
   const closed = ask("Change what of these jobs? An empty field stays as it is.", fields.content.cloneNode(true),
     buttons(el("button", { value: "yes", className: "primary" }, "count them"), el("button", { value: "no" }, "No")));
   const form = document.querySelector("dialog form");
-  form.dataset.command = "queuectl edit …";
+  form.dataset.command = `${program} edit …`;
   form.addEventListener("input", () => show(form));
   form.elements[0].focus();
   if ((await closed) === "yes") run("edit", wanted, false, { edit: request(form).body }, commandOf(form, ""));

@@ -1,7 +1,7 @@
 // Keeps the page current. One tab of the browser has the stream for all, because HTTP/1.1 allows six connections: it holds
 // a lock, and passes on what the other tabs want to know. A fragment replaces a part of the page without touching what
 // the reader does there.
-import { base, setText, showTimes, span } from "./page.js";
+import { base, program, setText, showTimes, span } from "./page.js";
 
 const policy = globalThis.trustedTypes?.createPolicy("fragments", { createHTML: (html) => html }) ?? { createHTML: (html) => html };
 const own = location.pathname + location.search;
@@ -100,7 +100,7 @@ const poll = async () => {
     const response = await fetch(`${base}/live/now?page=${encodeURIComponent(own)}`, tag ? { headers: { "If-None-Match": tag } } : {});
     if (response.status === 401) {
       wasLoggedOut = true;
-      return stale("the session has ended: queuectl dashboard link");
+      return stale(`the session has ended: ${program} dashboard link`);
     }
     // Another session has another token, which only a new page has.
     if (wasLoggedOut) return location.reload();

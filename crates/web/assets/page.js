@@ -1,6 +1,6 @@
 // What every page has: times in the reader's zone, the theme, copying and the keys.
 
-export const { base } = document.body.dataset;
+export const { base, program } = document.body.dataset;
 const dialog = document.getElementById("dialog");
 const toastPlace = document.getElementById("toast");
 
@@ -80,7 +80,8 @@ export const showTimes = (root = document, which = "time[datetime]") => {
   for (const element of root.querySelectorAll(which)) {
     const at = Date.parse(element.dateTime), { show } = element.dataset;
     const distance = Math.round((now - at) / 1000);
-    if (show === "ago") setText(element, Math.abs(distance) < 1 ? "just now" : distance > 0 ? `${span(distance)} ago` : `in ${span(-distance)}`);
+    if (show === "due" && distance >= 0) setText(element, "due now");
+    else if (show === "ago" || show === "due") setText(element, Math.abs(distance) < 1 ? "just now" : distance > 0 ? `${span(distance)} ago` : `in ${span(-distance)}`);
     else if (show === "line") setText(element, clock.line.format(at));
     else setText(element, (clock.day.format(at) === clock.day.format(now) ? clock.clock : clock.both).format(at));
     const title = clock.full.format(at);
@@ -106,7 +107,13 @@ zoneChoice?.addEventListener("change", () => {
   setZone(wanted);
 });
 setZone(zone);
-setInterval(() => document.hidden || showTimes(document, 'time[data-show="ago"]'), 1000);
+setInterval(() => document.hidden || showTimes(document, 'time[data-show="ago"], time[data-show="due"]'), 1000);
+// A page whose server computes times on a clock gets that of the reader.
+document.addEventListener("click", ({ target }) => {
+  const link = target.closest("a[data-zoned]");
+  if (link) link.search += `&tz=${encodeURIComponent(zone === "local" ? Intl.DateTimeFormat().resolvedOptions().timeZone : zone)}`;
+});
+if (innerWidth <= 640) document.querySelector(".week .today")?.scrollIntoView({ inline: "center", block: "nearest" });
 
 // Theme: in a cookie, so that the server writes it into the page and nothing flashes.
 document.getElementById("theme")?.addEventListener("click", () => {
@@ -138,9 +145,10 @@ document.addEventListener("click", async (event) => {
 });
 
 // Keys
+if (/Mac/.test(navigator.platform)) setText(document.querySelector("#palette span"), "⌘K");
 const open = (name) => async () => (await import("./palette.js"))[name]();
 document.getElementById("help")?.addEventListener("click", open("openHelp"));
-document.getElementById("palette")?.addEventListener("click", open("openPalette"));
+document.addEventListener("click", ({ target }) => target.closest("#palette, #more") && open("openPalette")());
 const rows = () => [...document.querySelectorAll("main .rows tbody tr, main .list li")].filter((row) => row.querySelector("a"));
 const move = (step) => {
   const all = rows();

@@ -17,6 +17,7 @@ pub(crate) mod visit;
 mod workers;
 
 pub(crate) use self::frame::trouble;
+use self::frame::trouble::wants_page;
 
 use self::frame::{assets, login};
 use self::manage::{enqueue, events, hooks, settings};
@@ -29,6 +30,7 @@ use crate::request::call::Call;
 use crate::request::filter::FILTER;
 use crate::request::query::Param;
 use crate::routes::table::{Method, Produces, Route};
+use axum::http::StatusCode;
 
 /// A page: its path, what its query may have, and the function that shows it.
 pub(crate) struct Page {
@@ -112,6 +114,12 @@ fn show(call: &Call<'_>) -> Result<Answer, Problem> {
     let page = all().find(|page| page.path == call.parts.route.path);
     let page = page.ok_or_else(|| Problem::not_found("there is no such page"))?;
     let visit = Visit::of_call(call)?;
-    let view = (page.show)(&visit)?;
-    Ok(frame::answer(call, &visit, &view))
+    match (page.show)(&visit) {
+        Ok(view) => Ok(frame::answer(call, &visit, &view)),
+        // The frame stays, so the reader can open other pages.
+        Err(problem) if problem.status == StatusCode::NOT_FOUND && wants_page(&call.parts.headers) => {
+            Ok(frame::missing(call, &visit, problem))
+        }
+        Err(problem) => Err(problem),
+    }
 }

@@ -23,7 +23,7 @@ const CHECKED_STATEMENTS: [&str; 4] = ["select ", "insert ", "update ", "delete 
 /// Statements that read more rows when there are more jobs, because the user asked for them.
 const GROWING: [(&str, &str); 6] = [
     ("select j.queue_id, w.due_at from waiting w", "due jobs that no worker has made ready, up to a bound"),
-    ("select queue_id, state from jobs where batch_id", "the newest jobs of a batch, up to a bound"),
+    ("select queue_id, state, due_at from jobs where batch_id", "the newest jobs of a batch, up to a bound"),
     (
         "select finished_at, attempts, options from jobs where state = 'dead'",
         "a few hundred dead jobs at most",

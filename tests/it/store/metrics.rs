@@ -109,7 +109,8 @@ fn a_claim_counts_with_how_late_it_is(fixture: &Fixture) {
     expected.buckets[3] = 2;
     expected.buckets[8] = 1;
     assert_eq!(waits, expected);
-    assert_eq!(waits.quantile(1.0, &WAIT_BOUNDS), Some(Duration::from_millis(2_500)));
+    let longest = waits.quantile(1.0, &WAIT_BOUNDS).expect("there are waits");
+    assert!((2_030..2_090).contains(&longest.as_millis()), "the sum allows no more: {longest:?}");
 }
 
 fn each_outcome_counts_once(fixture: &Fixture) {

@@ -25,9 +25,12 @@ const PAGES: [&str; 11] = [
 /// Text that would be a script, or deceive a reader, if a page did not escape it.
 const HOSTILE: &str = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\u{202e}\u{2028}";
 
+/// The page; its command lines are without the home that the test has named.
 #[track_caller]
 fn page(server: &Server, path: &str) -> Response {
-    server.call("GET", path).with("Accept", "text/html").send().expects(200)
+    let mut page = server.call("GET", path).with("Accept", "text/html").send().expects(200);
+    page.body = page.body.replace(&format!("queuectl --home {}", server.home.path().display()), "queuectl");
+    page
 }
 
 /// Runs all jobs that are due.
@@ -123,7 +126,7 @@ fn a_failed_job_is_found_on_the_overview_the_list_its_own_page_and_among_the_dea
     assert!(job.contains("retries exhausted") && job.contains("<code>smtp refused</code>"), "{job}");
     assert!(job.contains("data-path=\"/api/v1/jobs/bad/retry\""), "{job}");
     let dead = page(&server, "/dead").body;
-    assert!(dead.contains("retry one first") && dead.contains("1 job of 1 cause"), "{dead}");
+    assert!(!dead.contains("retry one first") && dead.contains("1 job of 1 cause"), "{dead}");
 }
 
 #[test]
@@ -188,10 +191,47 @@ fn what_is_gone_says_so_and_leads_on() {
         "{}",
         job.body
     );
+    assert!(job.body.contains("id=\"rail\"") && job.body.contains(" list</code>"), "{}", job.body);
     let queue = ask("/?queue=gone").expects(404);
     assert!(queue.body.contains("gone") && queue.body.contains("href=\"/\""), "{}", queue.body);
     ask("/jobs/a?attempt=7").expects(404);
     assert!(page(&server, "/jobs/a").body.contains("has not run yet"));
+}
+
+#[test]
+fn a_command_names_the_home_that_the_server_was_started_with() {
+    let server = Server::new();
+    let body = server.call("GET", "/queues").with("Accept", "text/html").send().expects(200).body;
+    let home = server.home.path();
+    assert!(body.contains(&format!("<code>queuectl --home {} queue list</code>", home.display())), "{body}");
+    assert!(body.contains(&format!("data-program=\"queuectl --home {}\"", home.display())), "{body}");
+    assert!(body.contains(" · SQLite</span>"), "{body}");
+    let login = server.request("GET", "/").with("Accept", "text/html").send().expects(401).body;
+    assert!(!login.contains("--home"), "a stranger does not learn where it is: {login}");
+}
+
+#[test]
+fn the_tabs_of_the_list_count_what_the_other_filters_leave() {
+    let server = Server::new();
+    for (id, queue, tag) in [("a", "mail", "x"), ("b", "mail", "y"), ("c", "web", "x")] {
+        server.home.run(["enqueue", "-q", "--id", id, "--queue", queue, "--tag", tag, "--", "true"]).ok();
+    }
+    let number = |query: &str| {
+        let body = page(&server, &format!("/jobs{query}")).body;
+        let tab = body.split("<nav class=\"states\"").nth(1).expect("the tabs").to_owned();
+        let count = tab.split("<span class=\"count\">").nth(1).expect("pending comes first").to_owned();
+        count.split('<').next().expect("a number").to_owned()
+    };
+    let queries =
+        [("", "3"), ("?queue=mail", "2"), ("?queue=mail&state=dead", "2"), ("?tag=x&state=dead", "2")];
+    for (query, pending) in queries {
+        assert_eq!(number(query), pending, "{query}");
+    }
+    server.home.run(["enqueue", "-q", "--id", "later", "--delay", "1h", "--", "true"]).ok();
+    let list = page(&server, "/jobs").body;
+    assert!(list.contains("href=\"/jobs?state=scheduled\"") && list.contains("href=\"/jobs?state=blocked\""));
+    let scheduled = page(&server, "/jobs?state=scheduled").body;
+    assert!(scheduled.contains("href=\"/jobs/later\"") && !scheduled.contains("href=\"/jobs/a\""));
 }
 
 #[test]

@@ -29,6 +29,9 @@ pub struct CauseGroup {
     pub message: String,
     pub count: u64,
     pub queues: BTreeSet<QueueName>,
+    /// How many of them each queue has.
+    #[serde(skip)]
+    pub by_queue: BTreeMap<QueueName, u64>,
     pub first_at: Timestamp,
     pub last_at: Timestamp,
     /// The newest of these jobs.
@@ -72,7 +75,8 @@ impl From<CauseSummary> for CauseGroup {
             signal: cause.signal.map(|signal| signal.to_string()),
             message: cause.message,
             count,
-            queues: queues.into_keys().collect(),
+            queues: queues.keys().cloned().collect(),
+            by_queue: queues,
             first_at,
             last_at,
             example: example.id,
@@ -88,6 +92,7 @@ fn group_one_by_one(store: &dyn Store, filter: &JobFilter) -> Result<Vec<CauseGr
         group.count += 1;
         group.first_at = group.first_at.min(dead.finished_at);
         group.last_at = group.last_at.max(dead.finished_at);
+        *group.by_queue.entry(dead.queue.clone()).or_default() += 1;
         group.queues.insert(dead.queue);
     })?;
     let mut groups: Vec<CauseGroup> = groups.into_values().collect();
@@ -105,6 +110,7 @@ fn new_group(cause: Cause, dead: &DeadJob) -> CauseGroup {
         message: cause.message,
         count: 0,
         queues: BTreeSet::new(),
+        by_queue: BTreeMap::new(),
         first_at: dead.finished_at,
         last_at: dead.finished_at,
         example: dead.job.id.clone(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use domain::schedule::MAX_UNFINISHED_RUNS;
+use domain::text::counts::grouped;
 use domain::values::span::format_seconds;
 
 /// The hint if no worker is running.
@@ -297,7 +298,7 @@ fn wait(count: u64, what: &str) -> String {
 }
 
 fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -43,15 +43,15 @@ fn content(visit: &Visit<'_>, batches: &[Batch]) -> Result<Markup, Problem> {
     let eta_of =
         |batch: &Batch| etas.iter().find(|(known, _)| known.name == batch.name).and_then(|(_, eta)| *eta);
     Ok(html! {
-        div .bar { h1 { "Batches" } span { (counted(batches.len() as u64, "batch", "batches")) } (cli::copyable("queuectl batch list")) }
+        div .bar { h1 { "Batches" } span { (counted(batches.len() as u64, "batch", "batches")) } (cli::copyable(&cli::typed("batch list"))) }
         @if batches.is_empty() {
-            div .empty { p { "No batch yet. A batch is a name that several jobs share:" } p { (cli::copyable("queuectl enqueue --batch import -- echo one")) } }
+            div .empty { p { "No batch yet. A batch is a name that several jobs share:" } p { (cli::copyable(&cli::typed("enqueue --batch import -- echo one"))) } }
         } @else {
             div .scroll {
                 table .rows.cards {
                     thead { tr {
                         th scope="col" { "batch" } th scope="col" { "progress" } th scope="col" .number { "finished" }
-                        th scope="col" { "jobs" } th scope="col" { "began" } th scope="col" { "ends" }
+                        th scope="col" { "jobs" } th scope="col" { "began" } th scope="col" { "end" }
                     } }
                     tbody { @for batch in batches { (row(visit, batch, eta_of(batch))) } }
                 }
@@ -69,7 +69,7 @@ fn row(visit: &Visit<'_>, batch: &Batch, eta_ms: Option<u64>) -> Markup {
             td .number data-label="finished" { (grouped(batch.finished())) "/" (grouped(batch.total())) }
             td data-label="jobs" { (states(visit, batch)) }
             td data-label="began" { (time::ago(visit.now, batch.created_at)) }
-            td data-label="ends" { (end(visit, batch, eta_ms)) }
+            td data-label="end" { span { @if batch.finished_at.is_some() { "ended " } (end(visit, batch, eta_ms)) } }
         }
     }
 }

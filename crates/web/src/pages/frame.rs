@@ -17,8 +17,10 @@ use crate::request::call::Call;
 use crate::server::Server;
 use domain::job::life::StateName;
 use domain::text::hostile::printable;
+use ops::home::location::StoreAddress;
 use ops::status::Problem as QueueProblem;
 
+use crate::parts::cli;
 use crate::parts::number::{counted, grouped};
 
 pub(super) const HTML: &str = "text/html; charset=utf-8";
@@ -48,7 +50,40 @@ const RAIL: &[Entry] = &[
     Entry { place: Place::Enqueue, path: "/enqueue", icon: "+", name: "Enqueue", key: "n" },
 ];
 
+/// The page of what is not there, with a way on.
+pub(super) fn missing(call: &Call<'_>, visit: &Visit<'_>, problem: Problem) -> Answer {
+    let is_above = |entry: &&Entry| entry.path != "/" && call.parts.route.path.starts_with(entry.path);
+    let (place, path, name) = RAIL
+        .iter()
+        .find(is_above)
+        .map_or((Place::Overview, "/", "Overview"), |entry| (entry.place, entry.path, entry.name));
+    let list = match place {
+        Place::Jobs => "list",
+        Place::Dead => "dlq list --group",
+        Place::Queues => "queue list",
+        Place::Workers => "worker list",
+        Place::Schedules => "schedule list",
+        Place::Batches => "batch list",
+        Place::Hooks => "hook list",
+        Place::Events => "events",
+        Place::Overview | Place::Settings | Place::Enqueue => "status",
+    };
+    let content = html! {
+        h1 { "Not found" }
+        p { a href=(visit.url(path)) { "Go to " (name) } }
+        p { "The same on the command line: " (cli::copyable(&cli::typed(list))) }
+    };
+    let view = View::new("Not found", place).with_still("missing", "Not found", content);
+    let page = framed(call, visit, &view, Some(&problem));
+    let plain = Answer::from(problem);
+    Answer { status: plain.status, ..page }
+}
+
 pub(super) fn answer(call: &Call<'_>, visit: &Visit<'_>, view: &View) -> Answer {
+    framed(call, visit, view, None)
+}
+
+fn framed(call: &Call<'_>, visit: &Visit<'_>, view: &View, problem: Option<&Problem>) -> Answer {
     let token = call.parts.caller.session.and_then(|key| call.server.sessions.token(&key));
     let cookies = call.parts.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let theme = cookies
@@ -58,22 +93,25 @@ pub(super) fn answer(call: &Call<'_>, visit: &Visit<'_>, view: &View) -> Answer 
     let scripts: Vec<&str> = ["page.js", "live.js"].into_iter().chain(view.scripts.iter().copied()).collect();
     let head = head(call.server, &view.title, theme, token.as_deref(), &scripts);
     let options = &call.server.options;
-    let place = options.location.place().display().to_string();
+    let (place, kind) = match &options.location.store {
+        StoreAddress::Sqlite(_) => (options.location.place().display().to_string(), "SQLite"),
+        StoreAddress::Postgres(address) => (address.to_string(), "PostgreSQL"),
+    };
     let body = html! {
-        body data-base=(options.base_path) {
+        body data-base=(options.base_path) data-program=(cli::program()) {
             a .skip href="#main" { "Skip to the content" }
             (rail(visit, view.place).markup())
             header #top {
-                span .where title="the store of this queue" { (printable(&place)) }
+                span .where title="the store of this queue" { (printable(&place)) " · " (kind) }
                 span #age data-now=(visit.now) { "as of " (visit.clock().time(visit.now)) " UTC" }
                 span #age-said .hidden role="status" {}
                 input #zone list="zones" placeholder="UTC" aria-label="Time zone" title="Show times in another zone" autocomplete="off";
-                button #palette type="button" title="Go to a page or a job (Ctrl-K)" aria-label="⌘K: go to a page or a job" { "⌘K" }
+                button #palette type="button" title="Go to a page or a job" { span { "Ctrl K" } span .hidden { ": go to a page or a job" } }
                 button #theme type="button" title="Light or dark" aria-label="Light or dark" { "◐" }
                 button #help type="button" title="Keys (?)" aria-label="Keys" { "?" }
             }
             (problems(visit).markup())
-            (notice(None).markup())
+            (notice(problem).markup())
             main #main tabindex="-1" { @for section in &view.sections { (section.markup()) } }
             (keys::list())
             dialog #dialog aria-labelledby="dialog-title" {}
@@ -146,6 +184,8 @@ fn rail(visit: &Visit<'_>, place: Place) -> Section {
                     @if let Some(count) = count(entry.place) { span .count { (grouped(count)) } }
                 }
             }
+            // A narrow window has room for the first pages alone. The script opens the list of all.
+            button #more type="button" { "more" }
         }
     };
     Section { id: "rail", label: "Rail", content }
@@ -157,11 +197,11 @@ fn problems(visit: &Visit<'_>) -> Section {
         Ok(status) => html! {
             details .problems {
                 summary {
-                    @if let Some(first) = status.problems.first() { (first_problem(first)) }
+                    @if let Some(first) = status.problems.first() { (first_problem(visit, first)) }
                     @if status.problems.len() > 1 { span .others { (counted(status.problems.len() as u64 - 1, "other problem", "other problems")) } }
                     span .fix { "how to fix" }
                 }
-                ul { @for problem in &status.problems { li { (queue_problem(problem)) } } }
+                ul { @for problem in &status.problems { li { (queue_problem(visit, problem)) } } }
             }
         },
         Err(problem) => trouble(&problem),
@@ -170,20 +210,20 @@ fn problems(visit: &Visit<'_>) -> Section {
 }
 
 /// The problem without its remedy.
-fn first_problem(problem: &QueueProblem) -> Markup {
+fn first_problem(visit: &Visit<'_>, problem: &QueueProblem) -> Markup {
     let what = problem.message.split_once("; ").map_or(problem.message.as_str(), |(what, _)| what);
-    html! { span .mark aria-hidden="true" { "!" } " " span .what { (printable(what)) } }
+    html! { span .mark aria-hidden="true" { "!" } " " span .what { (cli::with_times(visit.now, what)) } }
 }
 
-fn queue_problem(problem: &QueueProblem) -> Markup {
+fn queue_problem(visit: &Visit<'_>, problem: &QueueProblem) -> Markup {
     let (what, how) = match problem.message.split_once("; ") {
         Some((what, how)) => (what, Some(how)),
         None => (problem.message.as_str(), None),
     };
     html! {
         span .mark aria-hidden="true" { "!" } " "
-        span .what { (printable(what)) }
-        @if let Some(how) = how { " " span .how { (crate::parts::cli::with_code(how)) } }
+        span .what { (cli::with_times(visit.now, what)) }
+        @if let Some(how) = how { " " span .how { (cli::sentence(visit.now, how)) } }
     }
 }
 

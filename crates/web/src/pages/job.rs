@@ -22,7 +22,6 @@ use domain::job::{Attempt, JobRecord};
 use domain::log as output;
 use domain::text::hostile::printable;
 use domain::values::clock::TimeFormat;
-use jiff::tz::TimeZone;
 use ops::OpError;
 use ops::jobs::explain::explain;
 
@@ -120,7 +119,7 @@ fn attempts(visit: &Visit<'_>, record: &JobRecord) -> Markup {
         } @else {
             (timeline(record, visit.now, &visit.job_url(&record.job.id)))
             div .scroll {
-                table .rows {
+                table .rows.cards {
                     thead {
                         tr {
                             th scope="col" .number { "attempt" }
@@ -145,8 +144,8 @@ fn attempt_row(visit: &Visit<'_>, record: &JobRecord, attempt: &Attempt) -> Mark
     let ending = attempt.ending.as_ref();
     html! {
         tr id={ "a" (attempt.number) } {
-            td .number { a href=(link) { (attempt.number) } }
-            td {
+            td .number data-label="attempt" { a href=(link) { (attempt.number) } }
+            td data-label="outcome" {
                 @match ending {
                     Some(ending) => @match &ending.error {
                         Some(error) => (printable(error)),
@@ -155,22 +154,22 @@ fn attempt_row(visit: &Visit<'_>, record: &JobRecord, attempt: &Attempt) -> Mark
                     None => (state::badge("processing")),
                 }
             }
-            td { (time::clock(visit.now, attempt.started_at)) }
-            td .number { @match ending { Some(ending) => (time::span(ending.duration)), None => (time::span(visit.now.since(attempt.started_at))) } }
-            td .number { (time::span_or_dash(ending.and_then(|ending| ending.usage.cpu))) }
-            td .number { (ending.and_then(|ending| ending.usage.max_rss_bytes).map_or_else(|| "–".to_owned(), bytes)) }
-            td .number { (ending.map_or_else(|| "–".to_owned(), |ending| bytes(ending.log_bytes))) }
-            td .note { (printable(attempt.worker.as_str())) " on " (printable(&attempt.host)) }
+            td data-label="started" { (time::clock(visit.now, attempt.started_at)) }
+            td .number data-label="ran" { @match ending { Some(ending) => (time::span(ending.duration)), None => (time::span(visit.now.since(attempt.started_at))) } }
+            td .number data-label="cpu" { (time::span_or_dash(ending.and_then(|ending| ending.usage.cpu))) }
+            td .number data-label="memory" { (ending.and_then(|ending| ending.usage.max_rss_bytes).map_or_else(|| "–".to_owned(), bytes)) }
+            td .number data-label="output" { (ending.map_or_else(|| "–".to_owned(), |ending| bytes(ending.log_bytes))) }
+            td .note data-label="worker" { (printable(attempt.worker.as_str())) " on " (printable(&attempt.host)) }
         }
     }
 }
 
 fn why(visit: &Visit<'_>, record: &JobRecord) -> Result<Markup, Problem> {
-    let explained = explain(visit.store, &record.job.id, &TimeFormat::Short(TimeZone::UTC))?;
+    let explained = explain(visit.store, &record.job.id, &TimeFormat::Full)?;
     let explanation = &explained.explanation;
     Ok(html! {
         div .bar { h2 { "Why" } (cli::copyable(&cli::line(&["explain", record.job.id.as_str()]))) }
-        ul .list { @for reason in &explanation.reasons { li { (cli::with_code(&reason.message)) } } }
+        ul .list { @for reason in &explanation.reasons { li { (cli::sentence(visit.now, &reason.message)) } } }
         @if let Some(start) = explanation.probable_start { p { "It will probably start " (time::ago(visit.now, start)) "." } }
     })
 }

@@ -34,6 +34,19 @@ pub(super) const PARAMS: &[Param] = &[
 
 const DEFAULT_ROWS: usize = 50;
 const MAX_ROWS: usize = 200;
+/// The jobs of the other tabs are counted for at most this long.
+const TABS_BUDGET: Duration = Duration::from_millis(50);
+/// The states as people see them, in the order of a job's life.
+const TABS: [Phase; 8] = [
+    Phase::State(StateName::Pending),
+    Phase::Scheduled,
+    Phase::Blocked,
+    Phase::State(StateName::Processing),
+    Phase::State(StateName::Completed),
+    Phase::State(StateName::Failed),
+    Phase::State(StateName::Dead),
+    Phase::State(StateName::Cancelled),
+];
 /// A field suggests at most this many names.
 const MAX_SUGGESTED: usize = 100;
 const ORDERS: [&str; 6] = ["newest", "oldest", "claim", "soonest", "longest_running", "last_failed"];
@@ -55,12 +68,23 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
     let began = Instant::now();
     let found = visit.store.search(&search)?;
     let took = began.elapsed();
-    let view = View::new("Jobs", Place::Jobs).with("filter", "Filter", filters(visit, &count, &columns)?);
+    let tabs = count_tabs(visit, &request, &count)?;
+    let view =
+        View::new("Jobs", Place::Jobs).with("filter", "Filter", filters(visit, &count, &tabs, &columns)?);
     let view = view.with("jobs", "Jobs", table(visit, &found, &columns, took)?);
     if !visit.may_operate() {
         return Ok(view);
     }
     Ok(view.with_still("chosen", "Chosen jobs", chosen(visit)).with_script("choose.js"))
+}
+
+/// The numbers of the tabs: the jobs that match the other filters, by state.
+fn count_tabs(visit: &Visit<'_>, request: &FilterRequest, count: &JobCount) -> Result<JobCount, Problem> {
+    if request.state.is_none() {
+        return Ok(count.clone());
+    }
+    let others = FilterRequest { state: None, ..request.clone() };
+    Ok(visit.store.count(&others.resolve(visit.store)?, Some(TABS_BUDGET))?)
 }
 
 /// What can be done with the chosen jobs. The script shows it when there are any.
@@ -115,25 +139,29 @@ fn url_with(visit: &Visit<'_>, changes: &[(&str, &str)]) -> String {
     if pairs.is_empty() { visit.url("/jobs") } else { visit.url(&format!("/jobs?{}", pairs.join("&"))) }
 }
 
-fn filters(visit: &Visit<'_>, count: &JobCount, columns: &[Column]) -> Result<Markup, Problem> {
+fn filters(
+    visit: &Visit<'_>,
+    count: &JobCount,
+    tabs: &JobCount,
+    columns: &[Column],
+) -> Result<Markup, Problem> {
     let query = visit.query;
     let chosen = query.get("state");
-    let status = visit.status()?;
     let flags = flags(visit)?;
-    let at_least = if count.is_exact { "" } else { "at least " };
     Ok(html! {
         div .bar {
             h1 { "Jobs" }
-            span #count data-count=(count.count) data-exact=(count.is_exact) data-flags=(quote_words(&flags)) data-filter=[FilterRequest::from_query(query)?.to_json()] { (at_least) (counted(count.count, "job", "jobs")) }
+            span #count data-count=(count.count) data-exact=(count.is_exact) data-flags=(quote_words(&flags)) data-filter=[FilterRequest::from_query(query)?.to_json()] { (found(count)) }
             (order_choice(visit))
             (column_choice(visit, columns))
             (cli::copyable(&command(visit, &flags)))
         }
         nav .states aria-label="State" {
             a href=(url_with(visit, &[("state", "")])) aria-current=[chosen.is_none().then_some("true")] { "all" }
-            @for name in StateName::ALL {
-                a href=(url_with(visit, &[("state", name.name())])) aria-current=[(chosen == Some(name.name())).then_some("true")] {
-                    (state::of_name(name)) " " span .count { (grouped(status.jobs.get(&name).copied().unwrap_or(0))) }
+            @for phase in TABS {
+                @let name = phase.name();
+                a href=(url_with(visit, &[("state", name)])) aria-current=[(chosen == Some(name)).then_some("true")] {
+                    (state::badge(name)) @if let Some(number) = number_of_tab(phase, tabs) { " " span .count { (number) } }
                 }
             }
         }
@@ -146,6 +174,29 @@ fn filters(visit: &Visit<'_>, count: &JobCount, columns: &[Column]) -> Result<Ma
             (form(visit))
         }
     })
+}
+
+fn found(count: &JobCount) -> String {
+    match (count.is_exact, count.count) {
+        (true, count) => counted(count, "job", "jobs"),
+        (false, 0) => "none found yet".to_owned(),
+        (false, count) => format!("at least {}", counted(count, "job", "jobs")),
+    }
+}
+
+/// `None` if no job was found in the time for it. Scheduled and blocked jobs are among the pending ones, and are not counted
+/// on their own.
+fn number_of_tab(phase: Phase, tabs: &JobCount) -> Option<String> {
+    let state = match phase {
+        Phase::State(state) => state,
+        Phase::Ready | Phase::Scheduled | Phase::Blocked | Phase::Paused => return None,
+    };
+    let count = tabs.by_state.get(&state).copied().unwrap_or(0);
+    match (tabs.is_exact, count) {
+        (true, count) => Some(grouped(count)),
+        (false, 0) => None,
+        (false, count) => Some(format!("≥{}", grouped(count))),
+    }
 }
 
 /// All filters, for a browser without scripts too.
@@ -324,7 +375,7 @@ fn nothing(visit: &Visit<'_>, total: u64) -> Markup {
         div .empty {
             @if total == 0 {
                 p { "No jobs yet. This enqueues one:" }
-                p { (cli::copyable("queuectl enqueue -- echo hello")) }
+                p { (cli::copyable(&cli::typed("enqueue -- echo hello"))) }
             } @else if is_filtered {
                 p { "No job matches." }
                 p { a href=(visit.url("/jobs")) { "Show all " (counted(total, "job", "jobs")) } }

@@ -16,6 +16,7 @@ use crate::parts::{chart, cli, state, time};
 use crate::problem::Problem;
 use crate::request::query::{Param, TEXT, encode};
 use domain::job::cause::{Cause, CauseId};
+use domain::job::handle::JobHandle;
 use domain::job::life::StateName;
 use domain::metrics::activity::Activity;
 use domain::metrics::resolution::start_of_minute;
@@ -63,9 +64,9 @@ fn empty() -> Markup {
         div .empty {
             h2 { "No jobs yet" }
             p { "A job is a shell command. This enqueues one:" }
-            p { (cli::copyable("queuectl enqueue -- echo hello")) }
+            p { (cli::copyable(&cli::typed("enqueue -- echo hello"))) }
             p { "A worker runs it:" }
-            p { (cli::copyable("queuectl worker start")) }
+            p { (cli::copyable(&cli::typed("worker start"))) }
         }
     }
 }
@@ -112,7 +113,7 @@ fn history_chart(
         div .figures {
             span { "waited p50 " b { (time::span_or_dash(figures.waited(0.5))) } " p95 " b { (time::span_or_dash(figures.waited(0.95))) } " " (chart::waits(&timeline, visit.now)) }
             span { "ran p50 " b { (time::span_or_dash(figures.ran(0.5))) } " p95 " b { (time::span_or_dash(figures.ran(0.95))) } " " (chart::runs(&timeline, visit.now)) }
-            span { b { (grouped(all.started)) } " started · " b { (grouped(all.failed())) } " failed · " b { (grouped(all.died)) } " died" }
+            span { b { (grouped(all.started)) } " started · " b { (grouped(all.retries())) } " failed · " b { (grouped(all.died)) } " died" }
         }
     })
 }
@@ -143,7 +144,7 @@ fn chart_bar(visit: &Visit<'_>, range: &str, queue: Option<&QueueName>, recent: 
                 }
                 noscript { button type="submit" { "Show" } }
             }
-            span .rate { b { (rate(recent.per_minute(hour))) } " over the last hour" }
+            span .rate { "jobs finished: " b { (rate(recent.per_minute(hour))) } " over the last hour" }
         }
     }
 }
@@ -209,7 +210,7 @@ fn latest(failures: Vec<FailedAttempt>) -> Vec<(FailedAttempt, usize)> {
 }
 
 fn handle(failed: &FailedAttempt) -> String {
-    domain::job::handle::JobHandle { id: failed.job.clone(), number: Some(failed.number) }.short()
+    JobHandle { id: failed.job.clone(), number: Some(failed.number) }.short()
 }
 
 fn next(visit: &Visit<'_>, coming: &[Coming]) -> Markup {
@@ -221,10 +222,10 @@ fn next(visit: &Visit<'_>, coming: &[Coming]) -> Markup {
             ul .list {
                 @for coming in coming {
                     li {
-                        (time::ago(visit.now, coming.at)) " " (coming.kind.name()) " "
+                        (time::due(visit.now, coming.at)) " " (coming.kind.name()) " "
                         @match (&coming.schedule, &coming.id) {
                             (Some(schedule), _) => (printable(schedule.as_str())),
-                            (None, Some(id)) => a .id href=(visit.job_url(id)) { (printable(&shown(coming, id.as_str()))) },
+                            (None, Some(id)) => a .id href=(visit.job_url(id)) { (printable(&JobHandle { id: id.clone(), number: coming.number }.short())) },
                             (None, None) => {},
                         }
                         " " code { (printable(&cut(&coming.command))) }
@@ -232,10 +233,6 @@ fn next(visit: &Visit<'_>, coming: &[Coming]) -> Markup {
                 }
             }
         }
-        @if coming.len() == MAX_COMING { p .more { "more: " (cli::copyable("queuectl upcoming")) } }
+        @if coming.len() == MAX_COMING { p .more { "more: " (cli::copyable(&cli::typed("upcoming"))) } }
     }
-}
-
-fn shown(coming: &Coming, id: &str) -> String {
-    coming.number.map_or_else(|| id.to_owned(), |number| number.to_string())
 }

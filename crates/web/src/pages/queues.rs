@@ -28,10 +28,10 @@ fn content(visit: &Visit<'_>, recent: &Recent, trends: &Trends) -> Markup {
         div .bar {
             h1 { "Queues" }
             span { (counted(queues.len() as u64, "queue", "queues")) }
-            (cli::copyable("queuectl queue list"))
+            (cli::copyable(&cli::typed("queue list")))
         }
         @if queues.is_empty() {
-            div .empty { p { "No queue yet: the first job creates one." } p { (cli::copyable("queuectl enqueue --queue mail -- echo hello")) } }
+            div .empty { p { "No queue yet: the first job creates one." } p { (cli::copyable(&cli::typed("enqueue --queue mail -- echo hello"))) } }
         } @else {
             (table::rows(visit, recent, &queues, trends))
             p .note { "Rates and times are those of the last hour." }

@@ -18,7 +18,6 @@ use crate::request::query::{Param, TEXT, encode};
 use domain::schedule::{Run, Schedule};
 use domain::text::hostile::printable;
 use domain::values::clock::{Clock, TimeFormat};
-use jiff::tz::TimeZone;
 use ops::schedule::json::description;
 
 pub(super) const PARAMS: &[Param] = &[
@@ -62,16 +61,16 @@ fn bar(visit: &Visit<'_>, count: usize, is_week: bool) -> Markup {
             span { (counted(count as u64, "schedule", "schedules")) }
             nav .ranges aria-label="View" {
                 a href=(visit.url("/schedules")) aria-current=[(!is_week).then_some("true")] { "list" }
-                a href=(visit.url("/schedules?view=week")) aria-current=[is_week.then_some("true")] { "week" }
+                a href=(visit.url("/schedules?view=week")) data-zoned aria-current=[is_week.then_some("true")] { "week" }
             }
-            (cli::copyable("queuectl schedule list"))
+            (cli::copyable(&cli::typed("schedule list")))
         }
     }
 }
 
 fn empty() -> Markup {
     html! {
-        div .empty { p { "No schedule yet. This adds one:" } p { (cli::copyable("queuectl schedule add nightly --cron '0 3 * * *' -- ./report")) } }
+        div .empty { p { "No schedule yet. This adds one:" } p { (cli::copyable(&cli::typed("schedule add nightly --cron '0 3 * * *' -- ./report"))) } }
     }
 }
 
@@ -101,7 +100,7 @@ fn row(visit: &Visit<'_>, schedule: &Schedule, runs: &[Run]) -> Markup {
         tr id={ "s-" (encode(name)) } {
             td { a .id href=(url(visit, name)) { (printable(name)) } }
             td data-label="when" {
-                (printable(&in_words(visit, schedule)))
+                (in_words(visit, schedule))
                 @if let Some(zone) = schedule.when.zone_name() { " " span .note { (zone) } }
             }
             td data-label="next" { (next(visit, schedule)) }
@@ -116,8 +115,8 @@ pub(super) fn url(visit: &Visit<'_>, name: &str) -> String {
     visit.url(&format!("/schedules/{}", encode(name)))
 }
 
-fn in_words(visit: &Visit<'_>, schedule: &Schedule) -> String {
-    description(&schedule.when, &Clock::new(visit.now, TimeFormat::Short(TimeZone::UTC)))
+fn in_words(visit: &Visit<'_>, schedule: &Schedule) -> Markup {
+    cli::with_times(visit.now, &description(&schedule.when, &Clock::new(visit.now, TimeFormat::Full)))
 }
 
 fn next(visit: &Visit<'_>, schedule: &Schedule) -> Markup {
@@ -127,7 +126,7 @@ fn next(visit: &Visit<'_>, schedule: &Schedule) -> Markup {
                 (state::badge("paused")) " by " (printable(&pause.by))
                 @if let Some(reason) = &pause.reason { ": " (printable(&cut(reason))) }
             },
-            (None, Some(at)) => (time::ago(visit.now, at)),
+            (None, Some(at)) => (time::due(visit.now, at)),
             (None, None) => "never again",
         }
     }

@@ -54,8 +54,8 @@ impl<'a> Visit<'a> {
         if let Some(known) = self.status.get() {
             return Ok(known);
         }
-        let format = TimeFormat::Short(TimeZone::UTC);
-        let found = status(self.store, &self.server.options.location.home, &format)?;
+        // The pages show these times as elements, which a script shows in the zone of the reader.
+        let found = status(self.store, &self.server.options.location.home, &TimeFormat::Full)?;
         Ok(self.status.get_or_init(|| Arc::new(found)))
     }
 
@@ -93,10 +93,10 @@ impl<'a> Visit<'a> {
         self.url(&format!("/jobs/{}", encode(id.as_str())))
     }
 
-    /// The list of jobs that match; the values are not encoded yet.
+    /// The list of jobs that match; the values are not encoded yet, and an empty one is no filter.
     pub(crate) fn jobs_url(&self, filters: &[(&str, &str)]) -> String {
-        let pairs: Vec<String> =
-            filters.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
+        let given = filters.iter().filter(|(_, value)| !value.is_empty());
+        let pairs: Vec<String> = given.map(|(name, value)| format!("{name}={}", encode(value))).collect();
         self.url(&format!("/jobs?{}", pairs.join("&")))
     }
 

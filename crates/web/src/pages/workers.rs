@@ -34,10 +34,10 @@ fn list(visit: &Visit<'_>, workers: &[Worker], lanes: &Lanes) -> Markup {
             h1 { "Workers" }
             span { (counted(workers.len() as u64, "worker", "workers")) " · " (busy) " of " (counted(slots, "slot", "slots")) " busy" }
             @if visit.may_operate() && !workers.is_empty() { (drain(visit).markup()) (stop_now(visit).markup()) }
-            (cli::copyable("queuectl worker list"))
+            (cli::copyable(&cli::typed("worker list")))
         }
         @if workers.is_empty() {
-            div .empty { p { "No worker runs, so no job starts. This starts one:" } p { (cli::copyable("queuectl worker start")) } }
+            div .empty { p { "No worker runs, so no job starts. This starts one:" } p { (cli::copyable(&cli::typed("worker start"))) } }
         } @else {
             @for worker in workers { (lanes.worker(visit, worker)) }
         }

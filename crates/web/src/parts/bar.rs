@@ -61,6 +61,15 @@ pub(crate) fn elapsed(passed_millis: u128, usual_millis: u128) -> Markup {
     }
 }
 
+/// A bar of a length with which no other is comparable.
+pub(crate) fn neutral() -> Markup {
+    html! {
+        svg .lane-bar viewBox={ "0 0 " (WHOLE) " 10" } preserveAspectRatio="none" aria-hidden="true" {
+            rect .track x="0" y="0" width=(WHOLE) height="10" {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -40,15 +40,14 @@ struct Bar {
 
 impl Bar {
     fn new(timeline: &Timeline, at: Timestamp, point: &Point) -> Self {
-        let (failed, died) = (point.activity.failed(), point.activity.died);
         let done = point.activity.ended(OutcomeName::Success);
         let (waited, ran) = (wait_of(point, 0.95), run_of(point, 0.95));
         Self {
             at,
             step: timeline.step_of(at) as u64,
             done,
-            failed: failed.saturating_sub(died),
-            died,
+            failed: point.activity.retries(),
+            died: point.activity.died,
             waited,
             ran,
         }

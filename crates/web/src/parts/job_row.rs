@@ -1,5 +1,7 @@
 //! The row of a job in a list.
 
+use std::time::Duration;
+
 use maud::{Markup, html};
 use serde_json::Value;
 
@@ -105,7 +107,7 @@ pub(crate) fn row_of(visit: &Visit<'_>, job: &Job, with_choice: bool, columns: &
     html! {
         tr id={ "j" (job.number) } {
             @if with_choice {
-                td .choice { input type="checkbox" data-choose=(job.id) aria-label={ "Choose job " (printable(&job.handle())) }; }
+                td .choice { label { input type="checkbox" data-choose=(job.id) aria-label={ "Choose job " (printable(&job.handle())) }; } }
             }
             @for column in columns { (cell(visit, job, *column)) }
         }
@@ -120,20 +122,23 @@ fn cell(visit: &Visit<'_>, job: &Job, column: Column) -> Markup {
             Column::State => td { (state::of_job(job, visit.now)) },
             Column::Job => td { a .id href=(visit.job_url(&job.id)) title=(printable(job.id.as_str())) { (printable(&job.handle())) } },
             Column::Queue => td { a .plain href=(visit.jobs_url(&[("queue", queue)])) { (printable(queue)) } },
-            Column::Try => td .number { (job.life.tries()) "/" (u64::from(job.life.max_retries) + 1) },
+            Column::Try => td .number data-label="try" { (job.life.tries()) "/" (u64::from(job.life.max_retries) + 1) },
             Column::When => td { (when(visit, job)) },
-            Column::Ran => td .number { (ran(visit, job)) },
+            Column::Ran => @match ran(visit, job) {
+                Some(ran) => td .number data-label="ran" { (time::span(ran)) },
+                None => td .number.none { "–" },
+            },
             Column::Command => td .command title=(printable(&cut(&job.command))) {
                 @if let Some(name) = job.name() { b { (printable(&cut(name))) } " " }
                 (printable(&cut(&job.command)))
             },
             Column::Error => td .error title=(printable(&cut(error))) { (printable(&cut(error))) },
-            Column::Field((_, value)) => (field(visit, &value(job).into())),
+            Column::Field((name, value)) => (field(visit, name, &value(job).into())),
         }
     }
 }
 
-fn field(visit: &Visit<'_>, value: &Value) -> Markup {
+fn field(visit: &Visit<'_>, name: &str, value: &Value) -> Markup {
     let text = match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -141,14 +146,14 @@ fn field(visit: &Visit<'_>, value: &Value) -> Markup {
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     };
     html! {
-        td .number[value.is_number()] title=[(text.len() > 24).then(|| printable(&cut(&text)).into_owned())] {
+        td .number[value.is_number()] data-label=(name.replace('_', " ")) title=[(text.len() > 24).then(|| printable(&cut(&text)).into_owned())] {
             @match text.parse() { Ok(at) => (time::ago(visit.now, at)), Err(_) => (printable(&cut(&text))) }
         }
     }
 }
 
 /// How long its latest attempt ran, or runs.
-fn ran(visit: &Visit<'_>, job: &Job) -> String {
+fn ran(visit: &Visit<'_>, job: &Job) -> Option<Duration> {
     let until = match &job.life.state {
         State::Processing(_) => Some(visit.now),
         state @ (State::Completed { .. } | State::Dead { .. } | State::Cancelled { .. }) => {
@@ -156,8 +161,7 @@ fn ran(visit: &Visit<'_>, job: &Job) -> String {
         }
         State::Pending { .. } | State::Failed => None,
     };
-    let span = job.latest.started_at.zip(until).map(|(from, until)| until.since(from));
-    time::span_or_dash(span)
+    job.latest.started_at.zip(until).map(|(from, until)| until.since(from))
 }
 
 /// The time that matters in its state.
@@ -168,8 +172,8 @@ fn when(visit: &Visit<'_>, job: &Job) -> Markup {
         | State::Dead { finished_at, .. }
         | State::Cancelled { finished_at, .. } => time::ago(now, *finished_at),
         State::Processing(lease) => time::ago(now, lease.started_at),
-        State::Failed => html! { "again " (time::ago(now, job.life.due_at)) },
-        State::Pending { .. } if job.life.due_at > now => time::ago(now, job.life.due_at),
+        State::Failed => html! { "retry " (time::due(now, job.life.due_at)) },
+        State::Pending { .. } if job.life.due_at > now => time::due(now, job.life.due_at),
         State::Pending { .. } => time::ago(now, job.created_at),
     }
 }

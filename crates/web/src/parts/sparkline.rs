@@ -8,6 +8,8 @@ use maud::{Markup, html};
 const HEIGHT: u64 = 20;
 /// A bar that is not empty is never lower.
 const MIN_HEIGHT: u64 = 2;
+/// Fewer values show no course.
+const MIN_VALUES: usize = 3;
 /// The width of a step.
 const STEP: usize = 4;
 
@@ -33,8 +35,11 @@ fn bar_path(counts: &[u64], most: u64) -> String {
     path
 }
 
-/// Lines on one scale, whose steps may lack a value.
+/// Lines on one scale, whose steps may lack a value. A few values make no line, and nothing is drawn.
 pub(crate) fn lines(all: &[(&str, Vec<Option<u64>>)], label: &str) -> Markup {
+    if all.iter().all(|(_, values)| values.iter().flatten().count() < MIN_VALUES) {
+        return html! {};
+    }
     let most = all.iter().flat_map(|(_, values)| values).flatten().copied().max().unwrap_or(0).max(1);
     let steps = all.iter().map(|(_, values)| values.len()).max().unwrap_or(0).max(2);
     html! {
@@ -75,5 +80,6 @@ mod tests {
     #[test]
     fn a_missing_value_is_a_gap() {
         assert_eq!(line(&[Some(0), Some(10), None, Some(5)], 10), "M0 20h1L4 1M12 11h1");
+        assert_eq!(lines(&[("p95", vec![Some(1), None, Some(2)])], "waits").into_string(), "");
     }
 }

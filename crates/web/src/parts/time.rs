@@ -16,6 +16,13 @@ pub(crate) fn ago(now: Timestamp, at: Timestamp) -> Markup {
     html! { time datetime=(at) data-show="ago" title=(at) { (distance) } }
 }
 
+/// How long it takes until something is due; `due now` if that time has passed.
+pub(crate) fn due(now: Timestamp, at: Timestamp) -> Markup {
+    let clock = Clock::new(now, TimeFormat::Short(TimeZone::UTC));
+    let distance = if at > now { clock.until(at) } else { "due now".to_owned() };
+    html! { time datetime=(at) data-show="due" title=(at) { (distance) } }
+}
+
 /// A time on the clock.
 pub(crate) fn clock(now: Timestamp, at: Timestamp) -> Markup {
     let clock = Clock::new(now, TimeFormat::Short(TimeZone::UTC));
@@ -45,6 +52,15 @@ pub(crate) fn span_or_dash(known: Option<Duration>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_overdue_time_is_due_now() {
+        let at = |text: &str| text.parse::<Timestamp>().expect("a time");
+        let now = at("2026-11-17T01:00:00Z");
+        let shown = |time| due(now, time).into_string();
+        assert!(shown(at("2026-11-17T00:58:00Z")).contains(">due now</time>"));
+        assert!(shown(at("2026-11-17T01:02:00Z")).contains(">in 2m</time>"));
+    }
 
     #[test]
     fn durations_are_short() {

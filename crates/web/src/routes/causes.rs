@@ -10,6 +10,7 @@ use crate::problem::Problem;
 use crate::request::answer::Answer;
 use crate::request::call::Call;
 use crate::request::filter::{FILTER, from_query};
+use domain::values::name::QueueName;
 use ops::jobs::change::Verb;
 use ops::jobs::dlq::{find_cause, group_by_cause};
 use store::{JobFilter, JobRef, Search};
@@ -34,11 +35,13 @@ const MAX_CANARIES: usize = 1_000;
 #[serde(deny_unknown_fields, default)]
 struct Canary {
     count: usize,
+    /// Only jobs in this queue.
+    queue: Option<QueueName>,
 }
 
 impl Default for Canary {
     fn default() -> Self {
-        Self { count: 1 }
+        Self { count: 1, queue: None }
     }
 }
 
@@ -47,9 +50,10 @@ fn list(call: &Call<'_>) -> Result<Answer, Problem> {
 }
 
 fn canary(call: &Call<'_>) -> Result<Answer, Problem> {
-    let Canary { count } = call.body_or_default()?;
+    let Canary { count, queue } = call.body_or_default()?;
     let store = call.store()?;
-    let filter = JobFilter { cause: Some(find_cause(store, call.param("cause"))?), ..JobFilter::default() };
+    let cause = Some(find_cause(store, call.param("cause"))?);
+    let filter = JobFilter { cause, queue, ..JobFilter::default() };
     let found = store.search(&Search { filter, limit: count.clamp(1, MAX_CANARIES), ..Search::default() })?;
     let jobs: Vec<JobRef> = found
         .jobs

@@ -20,6 +20,7 @@ use crate::listen::connection::{Entrance, serve};
 use crate::listen::crowd::{Crowd, MAX_CONNECTIONS};
 use crate::listen::sockets::Listener;
 use crate::listen::tls::TlsFiles;
+use crate::parts::cli;
 use ops::OpError;
 use sys::service_manager::inherited_sockets::inherited_sockets;
 use sys::signal::interrupts::Interrupts;
@@ -79,6 +80,7 @@ pub fn run(
     let listeners = bind(&options)?;
     let port =
         listeners.iter().find_map(Listener::tcp_address).map_or(DEFAULT_PORT, |address| address.port());
+    cli::name_queue(&options.location, &options.location_args);
     let server = Arc::new(Server::new(options, port).map_err(ServeError::System)?);
     let (ready, announcement) = announce(&server, &listeners)?;
     let crowd = Crowd::new(MAX_CONNECTIONS + server.options.max_streams);

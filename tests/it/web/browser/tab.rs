@@ -17,6 +17,9 @@ pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 const FIRST_POLL: Duration = Duration::from_millis(10);
 const LONGEST_POLL: Duration = Duration::from_millis(80);
 
+/// Every command line names the home of the test, which tests leave out to stay readable.
+const PLAIN_COMMANDS: &str = r".replaceAll(/queuectl --home \S+/g, 'queuectl')";
+
 /// Messages of a stream wait in `held`.
 const HOLD_STREAM: &str = "window.held = [];
     const add = EventSource.prototype.addEventListener;
@@ -136,14 +139,14 @@ impl<'a> Tab<'a> {
     pub(crate) fn wait_for_text(&self, text: &str) -> &Self {
         self.wait(
             &format!("the page shows {text:?}"),
-            &format!("document.body.innerText.includes({})", json!(text)),
+            &format!("document.body.innerText{PLAIN_COMMANDS}.includes({})", json!(text)),
         )
     }
 
     /// Waits until no text of the page has this part.
     #[track_caller]
     pub(crate) fn wait_for_no_text(&self, text: &str) -> &Self {
-        let has = format!("!document.body.innerText.includes({})", json!(text));
+        let has = format!("!document.body.innerText{PLAIN_COMMANDS}.includes({})", json!(text));
         self.wait(&format!("the page shows no {text:?}"), &has)
     }
 
@@ -188,7 +191,8 @@ impl<'a> Tab<'a> {
     /// The text of the first element that matches.
     #[track_caller]
     pub(crate) fn text_of(&self, selector: &str) -> String {
-        let text = self.eval(&format!("document.querySelector({}).innerText", json!(selector)));
+        let text =
+            self.eval(&format!("document.querySelector({}).innerText{PLAIN_COMMANDS}", json!(selector)));
         text.as_str().unwrap_or_default().to_owned()
     }
 

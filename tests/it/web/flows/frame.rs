@@ -102,6 +102,21 @@ fn times_are_in_the_zone_that_the_reader_chooses() {
 }
 
 #[test]
+fn times_in_sentences_are_in_the_zone_of_the_reader_too() {
+    let site = Site::new(Home::with_queue());
+    let flags = ["--run-at", "2035-01-01T12:00:00Z"];
+    enqueue(&site, &["later"], &flags, "true");
+    let tab = site.open("/jobs/later");
+    tab.eval("localStorage.setItem('queuectl-zone', 'Asia/Kathmandu')");
+    tab.reload().wait_for("#why time").wait_for_text("17:45");
+    assert!(!tab.text_of("#why").contains("12:00:00"), "{}", tab.text_of("#why"));
+    // The week is that of the reader.
+    site.server.home.run(["schedule", "add", "s", "--every", "15m", "--", "true"]).ok();
+    tab.open("/schedules").wait_for("#age.live").click("link", "week");
+    tab.wait("the week has the zone", "location.search.includes('tz=Asia%2FKathmandu')");
+}
+
+#[test]
 fn everything_is_reached_by_keys() {
     let site = Site::new(Home::with_jobs(&["alpha", "beta"]));
     let tab = site.open("/");
@@ -153,9 +168,10 @@ fn no_page_is_wider_than_a_small_window_or_a_large_zoom() {
         }
     }
     tab.viewport(390, 800).open("/jobs");
-    let heights =
-        "Math.min(...[...document.querySelectorAll('#rail a:not(.brand)')].map((link) => link.offsetHeight))";
+    let heights = "Math.min(...[...document.querySelectorAll('#rail a, #more')]
+        .filter((one) => one.checkVisibility()).map((one) => one.offsetHeight))";
     assert!(tab.eval(heights).as_u64().is_some_and(|height| height >= 44), "fingers need room");
+    tab.click("button", "more").wait_for_role("option", "Settings").press("Escape");
     tab.reduced_motion();
     let motion = tab.eval("getComputedStyle(document.querySelector('#rail a')).transitionDuration");
     assert_eq!(motion, "0s");

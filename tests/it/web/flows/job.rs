@@ -141,6 +141,6 @@ fn what_is_gone_says_so_and_leads_on() {
     site.expect_fault("404");
     tab.open("/jobs/a")
         .wait_for_text("it may have been removed")
-        .click("link", "Jobs")
+        .click("link", "Go to Jobs")
         .wait_for_path("/jobs");
 }

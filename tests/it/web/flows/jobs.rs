@@ -111,6 +111,20 @@ fn ranges_are_chosen_by_shift_and_survive_changes_of_the_list() {
 }
 
 #[test]
+fn jobs_are_chosen_in_a_small_window_and_all_of_them_are_named_by_the_filter() {
+    let site = site_with_dead();
+    let tab = site.tab();
+    tab.viewport(390, 800).open("/jobs?state=dead&queue=mail").wait_for("#age.live");
+    let sizes = "[...document.querySelectorAll('#jobs .choice label')].map((one) => one.getBoundingClientRect()).every(({ width, height }) => width >= 44 && height >= 44)";
+    assert_eq!(tab.eval(sizes), true);
+    for id in ["d1", "d2", "d3"] {
+        tab.click("checkbox", &format!("Choose job {id}"));
+    }
+    tab.wait_for_text("3 of 3 chosen").press("r");
+    tab.wait_for_text("queuectl retry --state dead --queue mail");
+}
+
+#[test]
 fn chosen_jobs_are_edited_together() {
     let site = site_with_dead();
     let tab = site.open("/jobs?queue=mail");

@@ -106,7 +106,7 @@ fn the_server_searches_all_lines_and_each_line_has_a_link() {
     assert!(tab.count("#log li") <= 200 && tab.path().contains("q=99999"), "{}", tab.path());
     tab.press("t").wait_for("#L899999 .t").press("w").wait_for("#log.nowrap");
     tab.click("link", "Line 899999")
-        .wait_for_path("/jobs/long/log?attempt=1&line=899999#L899999")
+        .wait_for_path("/jobs/long/log?attempt=1&line=899999")
         .wait_for("#L899999.current");
 }
 

@@ -3,8 +3,8 @@
 
 use maud::{Markup, html};
 
-use super::actions;
 use super::trend::Trends;
+use super::{actions, jobs_of_cause, only_queue, restricted};
 use crate::pages::view::{Place, View};
 use crate::pages::visit::Visit;
 use crate::parts::button::Act;
@@ -18,11 +18,11 @@ use domain::job::{Ending, Job, JobRecord};
 use domain::text::hostile::printable;
 use domain::values::name::JobId;
 use ops::OpError;
-use ops::jobs::dlq::{CauseGroup, find_cause};
+use ops::jobs::dlq::{CauseGroup, find_cause, group_by_cause};
 use store::{JobFilter, Phase, Search};
 
 pub(crate) const PARAMS: &[Param] =
-    &[Param::new("canary", TEXT, "The job that was retried before the others")];
+    &[Param::new("canary", TEXT, "The job that was retried before the others"), super::PARAMS[0]];
 
 const ROWS: usize = 50;
 
@@ -41,7 +41,9 @@ pub(crate) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
         view = view.with("canary", "The job that was retried first", trial(visit, record, group.as_ref()));
     }
     let Some(group) = &group else { return Ok(view) };
-    let filter = JobFilter { cause: Some(group.id), ..JobFilter::in_phase(Phase::State(StateName::Dead)) };
+    let queue = visit.query.read("queue")?;
+    let filter =
+        JobFilter { cause: Some(group.id), queue, ..JobFilter::in_phase(Phase::State(StateName::Dead)) };
     let found = visit.store.search(&Search { filter, limit: ROWS, ..Search::default() })?;
     Ok(view.with("jobs-of-cause", "Its jobs", jobs(visit, group, &found.jobs)))
 }
@@ -49,7 +51,13 @@ pub(crate) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
 /// `None` if no dead job has the cause any more.
 fn find(visit: &Visit<'_>) -> Result<Option<CauseGroup>, Problem> {
     match find_cause(visit.store, visit.param("cause")) {
-        Ok(id) => Ok(visit.store.cause(id)?.map(CauseGroup::from)),
+        Ok(id) => {
+            let Some(queue) = visit.query.read("queue")? else {
+                return Ok(visit.store.cause(id)?.map(CauseGroup::from));
+            };
+            let of_queue = JobFilter { queue: Some(queue), ..JobFilter::default() };
+            Ok(group_by_cause(visit.store, &of_queue)?.into_iter().find(|group| group.id == id))
+        }
         Err(OpError::NoSuch { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
@@ -58,13 +66,18 @@ fn find(visit: &Visit<'_>) -> Result<Option<CauseGroup>, Problem> {
 fn head(visit: &Visit<'_>, group: Option<&CauseGroup>) -> Result<Markup, Problem> {
     let Some(group) = group else {
         return Ok(html! {
-            div .bar { h1 { "Cause" } a href=(visit.url("/dead")) { "all causes" } }
-            p .empty { "No dead job has this cause any more." }
+            div .bar { h1 { "Cause" } a href=(restricted(visit, "/dead", None)) { "all causes" } }
+            p .empty { "No dead job has this cause any more" @if let Some(queue) = only_queue(visit) { " in queue " (printable(queue)) } "." }
         });
     };
-    let trends = Trends::read(visit, std::iter::once(group), None)?;
+    let trends = Trends::read(visit, std::iter::once(group), visit.query.read("queue")?.as_ref())?;
     Ok(html! {
-        div .bar { h1 { (counted(group.count, "dead job", "dead jobs")) } a href=(visit.url("/dead")) { "all causes" } }
+        div .bar { h1 { (counted(group.count, "dead job", "dead jobs")) }
+            @if let Some(queue) = only_queue(visit) {
+                a .chip href=(visit.url(&format!("/dead/{}", encode(&group.id.to_string())))) title="Remove this filter" { "queue:" (printable(queue)) " ×" }
+            }
+            a href=(restricted(visit, "/dead", None)) { "all causes" }
+        }
         pre .command { (printable(&cut(&group.message))) }
         div .cause-head {
             dl {
@@ -134,7 +147,7 @@ fn running(visit: &Visit<'_>, job: &Job) -> Markup {
 
 fn succeeded(visit: &Visit<'_>, group: Option<&CauseGroup>) -> Markup {
     let Some(group) = group else {
-        return html! { p { "It succeeded, and it was the last job of this cause. " a href=(visit.url("/dead")) { "All causes" } } };
+        return html! { p { "It succeeded, and it was the last job of this cause. " a href=(restricted(visit, "/dead", None)) { "All causes" } } };
     };
     let label = format!("retry the other {}", grouped(group.count));
     html! {
@@ -142,19 +155,18 @@ fn succeeded(visit: &Visit<'_>, group: Option<&CauseGroup>) -> Markup {
         @if visit.may_operate() {
             div .actions {
                 (actions::retry(visit, group, &label).markup())
-                a href=(visit.url("/dead")) { "stop here" }
+                a href=(restricted(visit, "/dead", None)) { "stop here" }
             }
         }
     }
 }
 
 fn jobs(visit: &Visit<'_>, group: &CauseGroup, jobs: &[Job]) -> Markup {
-    let cause = group.id.to_string();
     html! {
         h2 { "Its jobs" }
         div .scroll { table .rows.jobs { (job_row::head(false)) tbody { @for job in jobs { (job_row::row(visit, job, false)) } } } }
         @if group.count > jobs.len() as u64 {
-            p .pager { a href=(visit.jobs_url(&[("state", "dead"), ("cause", &cause)])) { "all " (grouped(group.count)) } }
+            p .pager { a href=(jobs_of_cause(visit, group)) { "all " (grouped(group.count)) } }
         }
     }
 }

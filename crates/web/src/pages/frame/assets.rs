@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn scripts_and_styles_stay_small() {
         // A page loads page.js and live.js, 14 KB, and of the others what it needs.
-        assert!(size(SCRIPT) <= 40 << 10, "{}", size(SCRIPT));
+        assert!(size(SCRIPT) <= 45 << 10, "{}", size(SCRIPT));
         assert!(size(CSS) <= 30 << 10, "{}", size(CSS));
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
             (cli::copyable(&cli::line(&["graph", id.as_str()])))
         }
         @if graph.edges.is_empty() {
-            p .empty { "It depends on no job, and no job depends on it. " code { "queuectl enqueue --depends-on " (printable(&handle)) " -- COMMAND" } " enqueues one that runs after it." }
+            p .empty { "It depends on no job, and no job depends on it. " code { (printable(&cli::line(&["enqueue", "--depends-on", &handle, "--", "COMMAND"]))) } " enqueues one that runs after it." }
         } @else {
             p .note { "Each job runs after those on its left have completed." }
             div .scroll.graph { (drawing(visit, &graph)) }

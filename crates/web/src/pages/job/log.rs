@@ -141,7 +141,7 @@ impl Log<'_> {
         };
         let window = match lines::read(self.visit, self.record, self.attempt, wanted.clone()) {
             Ok(window) => window,
-            Err(problem) => return Ok(gone(&problem)),
+            Err(problem) => return Ok(gone(self.visit, &problem)),
         };
         let list = list(self.visit.server, &self.record.job.id, self.attempt, &window, self.visit.now);
         let is_running = self.attempt.ending.is_none();
@@ -181,11 +181,11 @@ impl Log<'_> {
     }
 }
 
-fn gone(problem: &Problem) -> Markup {
+fn gone(visit: &Visit<'_>, problem: &Problem) -> Markup {
     html! {
         p .empty {
             (printable(problem.detail()))
-            @if let Some(hint) = problem.hint() { ". " (cli::with_code(hint)) }
+            @if let Some(hint) = problem.hint() { ". " (cli::sentence(visit.now, hint)) }
         }
     }
 }

@@ -30,7 +30,7 @@ pub(in crate::pages) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
             @if let Some(job) = &original { span { "like " a .id href=(visit.job_url(&job.id)) { (printable(&job.handle())) } } }
         }
         @if !visit.may_administer() {
-            div .empty { p { "A new command needs the scope admin. On the command line:" } p { (cli::copyable("queuectl enqueue -- echo hello")) } }
+            div .empty { p { "A new command needs the scope admin. On the command line:" } p { (cli::copyable(&cli::typed("enqueue -- echo hello"))) } }
         } @else {
             @if original.as_ref().is_some_and(|job| !job.options.env.is_empty() || job.options.stdin_bytes > 0) {
                 p .note { "The form has neither its environment nor its standard input. The button `clone` on its page copies both." }
@@ -58,12 +58,13 @@ const START: [[&str; 5]; 4] = [
     ["after these jobs", "depends_on", "list", "--depends-on", "their ids"],
     ["batch", "batch", "query", "--batch", "import"],
 ];
-const MORE: [[&str; 5]; 7] = [
+const MORE: [[&str; 5]; 8] = [
     ["id", "id", "", "--id", "generated"],
     ["working directory", "cwd", "", "--cwd", "/srv/app"],
     ["resources", "limits", "limits", "--limits", "memory=512M,cpu=1"],
     ["retry only on exit codes", "retry_on", "codes", "--retry-on", "75"],
     ["never retry on exit codes", "no_retry_on", "codes", "--no-retry-on", "2,64"],
+    ["delay of retries", "backoff", "json", "--backoff", r#"{"strategy":"fixed","delay":"5s"}"#],
     ["unique key", "unique_key", "", "--unique-key", "at most one unfinished job has it"],
     ["key stays taken", "unique_for", "", "--unique-for", "until started, or 1h"],
 ];
@@ -90,7 +91,7 @@ fn form(visit: &Visit<'_>, original: Option<&Job>) -> Markup {
     };
     let form = Form {
         path: visit.url("/api/v1/jobs"),
-        command: "queuectl enqueue",
+        command: &cli::typed("enqueue"),
         then: visit.url("/jobs/{id}"),
         submit: "Enqueue",
         preview: None,

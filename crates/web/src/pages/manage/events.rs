@@ -58,7 +58,7 @@ fn content(visit: &Visit<'_>, events: &[Event], next: Option<EventRange>) -> Mar
         @if events.is_empty() {
             div .empty {
                 @if visit.query.pairs().next().is_some() { p { "No event matches." } p { a href=(visit.url("/events")) { "all events" } } }
-                @else { p { "Nothing has happened yet. This follows what happens:" } p { (cli::copyable("queuectl events --follow")) } }
+                @else { p { "Nothing has happened yet. This follows what happens:" } p { (cli::copyable(&cli::typed("events --follow"))) } }
             }
         } @else { (table(visit, events)) }
         p .pager {
@@ -86,16 +86,16 @@ fn filters(visit: &Visit<'_>) -> Markup {
 fn table(visit: &Visit<'_>, events: &[Event]) -> Markup {
     html! {
         div .scroll {
-            table .rows {
+            table .rows.cards {
                 thead { tr { th scope="col" { "time" } th scope="col" { "event" } th scope="col" { "by" } th scope="col" { "job" } th scope="col" { "detail" } } }
                 tbody {
                     @for event in events {
                         tr id={ "e" (event.number) } {
-                            td { (time::clock(visit.now, event.at)) }
-                            td { a .plain href=(filtered(visit, "event", &event.event)) { (printable(&event.event)) } }
-                            td { a .plain href=(filtered(visit, "by", &event.by)) { (printable(&event.by)) } }
-                            td { @if let Some(job) = &event.job { a .id href=(visit.job_url(job)) { (printable(&cut(job.as_str()))) } } }
-                            td .error { (printable(event.detail.as_deref().unwrap_or_default())) }
+                            td data-label="time" { (time::clock(visit.now, event.at)) }
+                            td data-label="event" { a .plain href=(filtered(visit, "event", &event.event)) { (printable(&event.event)) } }
+                            td data-label="by" { a .plain href=(filtered(visit, "by", &event.by)) { (printable(&event.by)) } }
+                            td data-label="job" { @if let Some(job) = &event.job { a .id href=(visit.job_url(job)) { (printable(&cut(job.as_str()))) } } }
+                            td .error data-label="detail" { (printable(event.detail.as_deref().unwrap_or_default())) }
                         }
                     }
                 }

@@ -28,11 +28,11 @@ pub(in crate::pages) fn show(visit: &Visit<'_>) -> Result<View, Problem> {
 
 fn content(visit: &Visit<'_>, hooks: &[Hook]) -> Markup {
     html! {
-        div .bar { h1 { "Hooks" } span { (counted(hooks.len() as u64, "hook", "hooks")) } (cli::copyable("queuectl hook list")) }
+        div .bar { h1 { "Hooks" } span { (counted(hooks.len() as u64, "hook", "hooks")) } (cli::copyable(&cli::typed("hook list"))) }
         @if hooks.is_empty() {
             div .empty {
                 p { "No hook yet. A hook runs a command, or calls a URL, when something happens:" }
-                p { (cli::copyable("queuectl hook add notify-dead --on dead --command 'mail -s dead root'")) }
+                p { (cli::copyable(&cli::typed("hook add notify-dead --on dead --command 'mail -s dead root'"))) }
             }
         } @else {
             div .scroll {

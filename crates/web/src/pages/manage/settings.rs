@@ -53,7 +53,7 @@ fn settings(visit: &Visit<'_>, settings: &[Setting]) -> Markup {
     html! {
         div .bar {
             p .note { "Workers adopt a change within a second. " (changed(settings)) " of " (settings.len()) " differ from their default." }
-            (cli::copyable("queuectl config list"))
+            (cli::copyable(&cli::typed("config list")))
         }
         div .scroll {
             table .rows.settings.cards {

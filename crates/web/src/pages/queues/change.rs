@@ -13,7 +13,6 @@ use crate::request::query::encode;
 use domain::job::life::StateName;
 use domain::job::retry_rules::ExitCodes;
 use domain::text::hostile::printable;
-use domain::text::shell::quote_words;
 use store::Queue;
 
 /// The limits in one line.
@@ -151,5 +150,5 @@ fn limit(visit: &Visit<'_>, queue: &Queue) -> Markup {
 }
 
 fn command(verb: &str, queue: &Queue) -> String {
-    format!("queuectl queue {verb} {}", quote_words(&[queue.name.to_string()]))
+    cli::line(&["queue", verb, queue.name.as_str()])
 }

@@ -19,7 +19,6 @@ use domain::text::hostile::printable;
 use domain::values::clock::TimeFormat;
 use domain::values::name::QueueName;
 use domain::values::span::parse_span;
-use jiff::tz::TimeZone;
 use ops::OpError;
 use ops::error::Named;
 use ops::jobs::explain::{JobExplanation, explain};
@@ -106,7 +105,7 @@ fn held_back(visit: &Visit<'_>, queue: &Queue) -> Result<Markup, Problem> {
             None => p .empty { "No job waits in this queue." },
             Some(explained) => {
                 ul .list {
-                    @for reason in &explained.explanation.reasons { li { (cli::with_code(&reason.message)) } }
+                    @for reason in &explained.explanation.reasons { li { (cli::sentence(visit.now, &reason.message)) } }
                 }
                 p .note {
                     "This is true of the next job, "
@@ -132,7 +131,7 @@ fn next_in_line(visit: &Visit<'_>, queue: &Queue) -> Result<Option<JobExplanatio
             next = visit.store.search(&search)?.jobs.pop();
         }
     }
-    let explained = next.map(|job| explain(visit.store, &job.id, &TimeFormat::Short(TimeZone::UTC)));
+    let explained = next.map(|job| explain(visit.store, &job.id, &TimeFormat::Full));
     Ok(explained.transpose()?)
 }
 

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::pages::visit::Visit;
+use crate::parts::cli;
 use crate::parts::form::{Field, Form};
 
 pub(super) fn form(visit: &Visit<'_>) -> Markup {
@@ -71,7 +72,7 @@ pub(super) fn form(visit: &Visit<'_>) -> Markup {
     };
     let form = Form {
         path: visit.url("/api/v1/schedules"),
-        command: "queuectl schedule add",
+        command: &cli::typed("schedule add"),
         then: visit.url("/schedules/{name}"),
         submit: "Add the schedule",
         preview: Some(visit.url("/api/v1/calendar/preview")),

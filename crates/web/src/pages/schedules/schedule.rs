@@ -40,13 +40,15 @@ fn head(visit: &Visit<'_>, schedule: &Schedule, runs: &[Run]) -> Markup {
         div .bar {
             h1 { "Schedule " (printable(schedule.name.as_str())) }
             a href=(visit.url("/schedules")) { "all schedules" }
-            a href=(visit.url("/schedules?view=week")) { "week" }
+            a href=(visit.url("/schedules?view=week")) data-zoned { "week" }
             (cli::copyable(&cli::line(&["schedule", "show", schedule.name.as_str()])))
         }
         dl {
             dt { "when" } dd {
-                (printable(&in_words(visit, schedule))) " " code { (printable(&schedule.when.to_string())) }
-                @if let Some(zone) = schedule.when.zone_name() { " in " (zone) }
+                (in_words(visit, schedule))
+                @if let Some(zone) = schedule.when.zone_name() {
+                    " · " code { (printable(&schedule.when.to_string())) } " in " (zone)
+                }
             }
             dt { "next" } dd { (next(visit, schedule)) }
             dt { "last" } dd { (ticks(visit, runs)) }
@@ -92,16 +94,16 @@ fn last(visit: &Visit<'_>, runs: &[Run]) -> Markup {
         h2 { "Last runs" }
         @if runs.is_empty() { p .empty { "It has not run yet." } } @else {
             div .scroll {
-                table .rows {
+                table .rows.cards {
                     thead { tr { th scope="col" { "job" } th scope="col" { "state" } th scope="col" { "planned for" } th scope="col" { "enqueued" } th scope="col" { "ended" } } }
                     tbody {
                         @for run in runs.iter().take(super::TICKS) {
                             tr {
                                 td { a .id href=(visit.job_url(&run.id)) { (printable(run.id.as_str())) } }
-                                td { (state::of_name(run.state)) }
-                                td { @match run.scheduled_for { Some(at) => (time::clock(visit.now, at)), None => "started by hand" } }
-                                td { (time::ago(visit.now, run.created_at)) }
-                                td { @match run.finished_at { Some(at) => (time::ago(visit.now, at)), None => "–" } }
+                                td data-label="state" { (state::of_name(run.state)) }
+                                td data-label="planned for" { @match run.scheduled_for { Some(at) => (time::clock(visit.now, at)), None => "started by hand" } }
+                                td data-label="enqueued" { (time::ago(visit.now, run.created_at)) }
+                                td data-label="ended" { @match run.finished_at { Some(at) => (time::ago(visit.now, at)), None => "–" } }
                             }
                         }
                     }

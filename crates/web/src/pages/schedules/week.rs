@@ -265,7 +265,7 @@ fn lines(visit: &Visit<'_>, frequent: &[&Scheduled], from: Timestamp) -> Markup 
                         a .id href=(url(visit, schedule.name.as_str())) { (printable(schedule.name.as_str())) } " "
                         @match &schedule.when {
                             When::Every(period) => { "every " (format_span(*period)) },
-                            When::Cron { .. } | When::At(_) => (printable(&in_words(visit, schedule))),
+                            When::Cron { .. } | When::At(_) => (in_words(visit, schedule)),
                         }
                         " (" @if count == MAX_COUNTED { "more than " } (grouped(count as u64)) " a day) "
                         (ticks(visit, runs))

@@ -21,6 +21,8 @@ use store::{JobFilter, Page, Phase, ServedJobs, Worker, WorkerState};
 
 /// More running jobs are on the page of jobs.
 const MAX_RUNNING: usize = 1_000;
+/// A job that runs so many times longer than others of its queue is compared with them in words alone.
+const MAX_TIMES_TYPICAL: u32 = 10;
 /// More free slots of a worker are only counted.
 const MAX_FREE_LANES: u64 = 4;
 
@@ -87,7 +89,9 @@ impl Lanes {
     fn lane(&self, visit: &Visit<'_>, job: &Job) -> Markup {
         let started = job.life.state.lease().map_or(visit.now, |lease| lease.started_at);
         let passed = visit.now.since(started);
-        let typical = self.typical.get(&job.queue);
+        let typical = self.typical.get(&job.queue).copied();
+        // A bar of what is usual says nothing about a job that is not.
+        let is_usual = typical.is_none_or(|typical| passed <= typical * MAX_TIMES_TYPICAL);
         html! {
             li id={ "l" (job.number) } {
                 (state::of_job(job, visit.now))
@@ -96,9 +100,13 @@ impl Lanes {
                 code .command { (printable(&cut(job.label()))) }
                 span .passed {
                     (time::span(passed))
-                    @match typical { Some(typical) => { " of " (time::span(*typical)) }, None => " so far" }
+                    @match typical {
+                        Some(typical) if is_usual => { " of " (time::span(typical)) },
+                        Some(typical) => { " (usually " (time::span(typical)) ")" },
+                        None => " so far",
+                    }
                 }
-                (bar::elapsed(passed.as_millis(), typical.map_or(passed.as_millis(), Duration::as_millis)))
+                @if is_usual { (bar::elapsed(passed.as_millis(), typical.unwrap_or(passed).as_millis())) } @else { (bar::neutral()) }
             }
         }
     }

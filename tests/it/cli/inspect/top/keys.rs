@@ -229,7 +229,7 @@ fn a_line_that_would_never_end_is_refused() {
 }
 
 #[test]
-fn other_keys_go_on_working_while_a_line_runs() {
+fn other_keys_work_while_a_line_runs() {
     let home = with_output("exit 3");
     let mut top = Top::start(&home, (100, 30), &[]);
     top.moves("/id:printer\r", "printer");

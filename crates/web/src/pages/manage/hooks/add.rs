@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::pages::visit::Visit;
+use crate::parts::cli;
 use crate::parts::form::{Field, Form};
 use domain::hook::HookEvent;
 
@@ -41,7 +42,7 @@ pub(super) fn form(visit: &Visit<'_>) -> Markup {
     ];
     let form = Form {
         path: visit.url("/api/v1/hooks"),
-        command: "queuectl hook add",
+        command: &cli::typed("hook add"),
         then: visit.url("/hooks/{name}"),
         submit: "Add the hook",
         preview: None,

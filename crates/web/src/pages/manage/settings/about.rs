@@ -4,17 +4,18 @@ use maud::{Markup, html};
 
 use crate::pages::visit::Visit;
 use crate::parts::cli;
+use crate::parts::number::counted;
 use crate::problem::Problem;
 use crate::routes::doctor::last_findings;
 use domain::text::hostile::printable;
 
 pub(super) fn doctor(visit: &Visit<'_>) -> Markup {
     let findings = last_findings(visit.server);
-    let count = |level: &str| findings.iter().filter(|finding| finding.level == level).count();
+    let count = |level: &str| findings.iter().filter(|finding| finding.level == level).count() as u64;
     html! {
         div .bar {
-            p { (count("error")) " errors, " (count("warning")) " warnings, " (count("ok")) " checks passed" }
-            (cli::copyable("queuectl doctor"))
+            p { (counted(count("error"), "error", "errors")) ", " (counted(count("warning"), "warning", "warnings")) ", " (counted(count("ok"), "check", "checks")) " passed" }
+            (cli::copyable(&cli::typed("doctor")))
         }
         ul .list {
             @for level in ["error", "warning", "ok"] {
@@ -25,8 +26,8 @@ pub(super) fn doctor(visit: &Visit<'_>) -> Markup {
                             "warning" => span .icon.s-failed { "!" },
                             _ => span .icon.s-completed { "✓" },
                         }
-                        " " b { (printable(&finding.check)) } " " (cli::with_code(&finding.said))
-                        @if let Some(advice) = &finding.advice { p .how { (cli::with_code(advice)) } }
+                        " " b { (printable(&finding.check)) } " " (cli::sentence(visit.now, &finding.said))
+                        @if let Some(advice) = &finding.advice { p .how { (cli::sentence(visit.now, advice)) } }
                     }
                 }
             }
@@ -48,6 +49,6 @@ pub(super) fn program(visit: &Visit<'_>) -> Result<Markup, Problem> {
             dt { "this session may" } dd { (visit.scope.name()) }
             dt { "API" } dd { a href=(visit.url("/api/v1/openapi.json")) { "openapi.json" } }
         }
-        p { "Every page shows the command that does the same. The whole list: " (cli::copyable("queuectl --help")) }
+        p { "Every page shows the command that does the same. The whole list: " (cli::copyable(&cli::typed("--help"))) }
     })
 }

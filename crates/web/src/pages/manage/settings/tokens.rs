@@ -16,9 +16,9 @@ pub(super) fn content(visit: &Visit<'_>) -> Result<Markup, Problem> {
     }
     let tokens = list(&visit.server.options.location.home)?;
     Ok(html! {
-        div .bar { p .note { "Programs call the API with a token. Its secret is shown once, when it is added." } (cli::copyable("queuectl dashboard token list")) }
+        div .bar { p .note { "Programs call the API with a token. Its secret is shown once, when it is added." } (cli::copyable(&cli::typed("dashboard token list"))) }
         @if tokens.is_empty() {
-            div .empty { p { "No token yet. This adds one that may only read:" } p { (cli::copyable("queuectl dashboard token add ci --scope read")) } }
+            div .empty { p { "No token yet. This adds one that may only read:" } p { (cli::copyable(&cli::typed("dashboard token add ci --scope read"))) } }
         } @else {
             div .scroll {
                 table .rows.cards {
