@@ -179,6 +179,7 @@ impl<'a> Supervisor<'a> {
             self.wait();
             self.handle_signals();
             self.read_reports();
+            failpoint::hit("supervisor.after_reports");
             if !self.was_up && self.all_are_up() {
                 self.was_up = true;
                 self.service.is_ready(self.counts());
@@ -199,8 +200,7 @@ impl<'a> Supervisor<'a> {
                 PoolSlot::Closed
             }
             PoolSlot::Vacant { .. } if self.folder.is_gone() => PoolSlot::Closed,
-            // The first worker learns which stop requests predate this pool; the others wait for that.
-            PoolSlot::Vacant { .. } if at > 0 && self.stop_seen.is_none() => slot,
+            PoolSlot::Vacant { .. } if self.waits_for_first(at) => slot,
             PoolSlot::Vacant { at, restarts } if at <= now => self.try_start(restarts),
             PoolSlot::Occupied(member) if member.handle.ends_within(Duration::ZERO).unwrap_or(false) => {
                 self.handle_exit(member)
@@ -210,6 +210,11 @@ impl<'a> Supervisor<'a> {
                 slot
             }
         };
+    }
+
+    /// The first worker learns which stop requests predate this pool; the others wait for that.
+    fn waits_for_first(&self, at: usize) -> bool {
+        at > 0 && self.stop_seen.is_none() && !matches!(self.slots[0], PoolSlot::Closed)
     }
 
     fn try_start(&mut self, restarts: Restarts) -> PoolSlot {
@@ -248,7 +253,9 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Handles the end of a worker: a clean stop, or a crash to clean up after.
-    fn handle_exit(&mut self, member: Member) -> PoolSlot {
+    fn handle_exit(&mut self, mut member: Member) -> PoolSlot {
+        // It may have ended right after its report.
+        self.stop_seen = self.stop_seen.or(member.take_report());
         let Some(ended) = process::reap(member.pid).ok().flatten() else {
             // Only this process reaps its children, so this does not happen.
             return PoolSlot::Dead { member, at: Instant::now() };
@@ -521,7 +528,8 @@ impl<'a> Supervisor<'a> {
             watched.extend(member.report.iter().map(|report| PollFd::new(report, PollFlags::IN)));
         }
         let now = Instant::now();
-        let due = self.slots.iter().filter_map(|slot| match slot {
+        let due = self.slots.iter().enumerate().filter_map(|(place, slot)| match slot {
+            PoolSlot::Vacant { .. } if self.waits_for_first(place) => None,
             PoolSlot::Vacant { at, .. } | PoolSlot::Dead { at, .. } => Some(*at),
             PoolSlot::Occupied(_) | PoolSlot::Closed => None,
         });
@@ -555,22 +563,31 @@ impl<'a> Supervisor<'a> {
     /// A worker reports that it is up with the number of the newest stop request that it knows.
     fn read_reports(&mut self) {
         for slot in &mut self.slots {
-            let PoolSlot::Occupied(member) = slot else {
-                continue;
-            };
-            let Some(report) = member.report.take() else {
-                continue;
-            };
-            match read_report(&report) {
-                Report::NotYet => member.report = Some(report),
-                Report::Up { stop_seen } => {
-                    member.is_up = true;
-                    code::release();
-                    self.stop_seen = self.stop_seen.or(Some(stop_seen));
-                }
-                // The worker has died or is about to.
-                Report::Closed => {}
+            if let PoolSlot::Occupied(member) = slot
+                && let Some(stop_seen) = member.take_report()
+            {
+                code::release();
+                self.stop_seen = self.stop_seen.or(Some(stop_seen));
             }
+        }
+    }
+}
+
+impl Member {
+    /// Reads whether the worker is up now, and the newest stop request that it found.
+    fn take_report(&mut self) -> Option<u64> {
+        let report = self.report.take()?;
+        match read_report(&report) {
+            Report::NotYet => {
+                self.report = Some(report);
+                None
+            }
+            Report::Up { stop_seen } => {
+                self.is_up = true;
+                Some(stop_seen)
+            }
+            // The worker has died or is about to.
+            Report::Closed => None,
         }
     }
 }

@@ -62,7 +62,7 @@ pub static FIELDS: [JobField; 28] = [
 /// A field that the JSON of a list contains only on request.
 pub static BATCH: JobField = ("batch", |job| job.batch.as_ref().map(BatchName::as_str).into());
 
-impl<'j, T: Into<Self>> From<Option<T>> for FieldValue<'j> {
+impl<T: Into<Self>> From<Option<T>> for FieldValue<'_> {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)
     }

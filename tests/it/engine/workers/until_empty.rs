@@ -2,14 +2,34 @@
 
 use std::process::Command;
 
+use rustix::process::Signal;
 use store::Pause;
 
 use crate::cli::harness::PROGRAM;
+use crate::cli::harness::working_home::wait_until;
 use crate::engine::harness::{Home, Pool, UNTIL_GO};
 
 #[test]
 fn workers_end_at_once_on_an_empty_queue() {
     Pool::drain(&Home::new(), "--count 2");
+}
+
+/// The supervisor is stopped until its first worker has ended.
+#[cfg(debug_assertions)] // Released builds have no fail-points.
+#[test]
+fn a_worker_that_ends_right_after_its_start_holds_no_other_back() {
+    let home = Home::new();
+    let mark = home.folder().join("stopped");
+    let call = home.call(["worker", "run", "--until-empty", "--count", "2"]).interruptible();
+    let pool = Pool::spawn(
+        &home,
+        call.env("QUEUECTL_FAILPOINT", format!("supervisor.after_reports=!{}", mark.display()))
+            .into_command(),
+    );
+    wait_until("the first worker has ended", || home.journal().contains("worker stopped"));
+    pool.signal(Signal::CONT);
+    pool.ends_well();
+    assert_eq!(home.journal().matches("worker stopped").count(), 2, "{}", home.journal());
 }
 
 /// With SIGCHLD ignored the kernel would reap children, and a clean exit would look like a crash.
