@@ -99,11 +99,6 @@ pub(crate) struct EncodedRow<'r> {
 }
 
 impl EncodedRow<'_> {
-    /// How many jobs its sample counts as enqueued, if it has a sample.
-    pub(crate) fn sampled(&self) -> Result<Option<u64>> {
-        encoding::sampled(self.numbers)
-    }
-
     /// How many jobs finished in it.
     pub(crate) fn finished(&self) -> Result<u64> {
         encoding::finished(self.numbers)
@@ -121,7 +116,8 @@ impl Default for RowSum {
 }
 
 impl RowSum {
-    pub(crate) fn add(&mut self, row: &EncodedRow<'_>) -> Result<()> {
+    /// Answers with how many jobs the sample of the row counts as enqueued, if it has a sample.
+    pub(crate) fn add(&mut self, row: &EncodedRow<'_>) -> Result<Option<u64>> {
         self.0.sum_up(row.numbers)
     }
 

@@ -133,10 +133,9 @@ impl Reader {
                 self.add(resolution, &moment);
                 moment = Moment { minute: row.key.minute, ..Moment::default() };
             }
-            if self.is_selected(row.key.queue_id) {
-                moment.sum.add(row)?;
-            }
-            moment.is_sampled = moment.is_sampled || row.sampled()?.is_some();
+            let mut ignored = RowSum::default();
+            let sum = if self.is_selected(row.key.queue_id) { &mut moment.sum } else { &mut ignored };
+            moment.is_sampled |= sum.add(row)?.is_some();
             Ok(true)
         })?;
         self.add(resolution, &moment);

@@ -35,8 +35,7 @@ pub(crate) fn since(tx: &Tx<'_>, since: Timestamp) -> Result<Vec<QueueMetrics>> 
     let before = sampled;
     let mut first_sample = None;
     minutes::read_encoded(tx, Resolution::Minute, first..i64::MAX, &mut |row| {
-        sums.entry(row.key.queue_id).or_default().add(row)?;
-        if let Some(jobs) = row.sampled()? {
+        if let Some(jobs) = sums.entry(row.key.queue_id).or_default().add(row)? {
             sampled = Some(row.key.minute);
             // The first sample also counts jobs from before this time.
             let is_first = *first_sample.get_or_insert(row.key.minute) == row.key.minute;

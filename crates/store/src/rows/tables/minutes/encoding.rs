@@ -117,27 +117,18 @@ impl Numbers {
         Ok(numbers)
     }
 
-    /// Adds an encoded row. Of the samples, too, the sum counts: they are of several queues.
-    pub(super) fn sum_up(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Adds an encoded row. Of the samples, too, the sum counts: they are of several queues. Answers with how many jobs
+    /// the sample of the row counts as enqueued, if it has a sample.
+    pub(super) fn sum_up(&mut self, bytes: &[u8]) -> Result<Option<u64>> {
+        let (is_sampled, enqueued) = (self.0[SAMPLED], self.0[ENQUEUED]);
         each_number(bytes, |place, number| {
             // A later version may have added places.
             if let Some(sum) = self.0.get_mut(place) {
                 *sum = sum.saturating_add(number);
             }
-        })
+        })?;
+        Ok((self.0[SAMPLED] > is_sampled).then(|| self.0[ENQUEUED] - enqueued))
     }
-}
-
-/// How many jobs the sample of an encoded row counts as enqueued, if it has a sample.
-pub(super) fn sampled(bytes: &[u8]) -> Result<Option<u64>> {
-    let (mut is_sampled, mut enqueued) = (false, 0);
-    each_number(bytes, |place, number| {
-        is_sampled |= place == SAMPLED && number > 0;
-        if place == ENQUEUED {
-            enqueued = number;
-        }
-    })?;
-    Ok(is_sampled.then_some(enqueued))
 }
 
 /// Reads each number of an encoded row with its place.
@@ -206,7 +197,8 @@ mod tests {
             let bytes = Numbers::of(&content).encode();
             assert_eq!(Numbers::decode(&bytes).expect("it is read").content(), content);
             assert_eq!(finished(&bytes).expect("it is read"), content.activity.finished());
-            assert_eq!(sampled(&bytes).expect("it is read"), content.depth.map(|_| content.enqueued));
+            let sampled = content.depth.map(|_| content.enqueued);
+            assert_eq!(Numbers::ZERO.clone().sum_up(&bytes).expect("it is read"), sampled);
         }
         let places: Vec<u64> = Numbers::of(&full()).0.into();
         assert!(places.iter().all(|number| *number > 0), "every place has its number: {places:?}");
