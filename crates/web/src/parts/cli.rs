@@ -76,7 +76,7 @@ pub(crate) fn sentence(now: Timestamp, text: &str) -> Markup {
     }
 }
 
-/// A command of a sentence, as [`line`] has it.
+/// A command of a sentence, as [`line()`] has it.
 fn with_program(code: &str) -> String {
     code.strip_prefix("queuectl ").map_or_else(|| code.to_owned(), typed)
 }
