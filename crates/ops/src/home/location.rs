@@ -330,6 +330,15 @@ fn is_users_folder(folder: &Path) -> bool {
         .is_some_and(|home| canonical(folder) == Some(home))
 }
 
+/// A path for people: with `~` for the home directory of the user.
+pub fn shortened(path: &str) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    match path.strip_prefix(&home) {
+        Some(rest) if !home.is_empty() && (rest.is_empty() || rest.starts_with('/')) => format!("~{rest}"),
+        Some(_) | None => path.to_owned(),
+    }
+}
+
 fn users_home() -> Option<PathBuf> {
     variable("HOME").map(|home| Path::new(&home).join(HOME_FOLDER))
 }

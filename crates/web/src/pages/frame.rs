@@ -17,7 +17,7 @@ use crate::request::call::Call;
 use crate::server::Server;
 use domain::job::life::StateName;
 use domain::text::hostile::printable;
-use ops::home::location::StoreAddress;
+use ops::home::location::{StoreAddress, shortened};
 use ops::status::Problem as QueueProblem;
 
 use crate::parts::cli;
@@ -94,7 +94,7 @@ fn framed(call: &Call<'_>, visit: &Visit<'_>, view: &View, problem: Option<&Prob
     let head = head(call.server, &view.title, theme, token.as_deref(), &scripts);
     let options = &call.server.options;
     let (place, kind) = match &options.location.store {
-        StoreAddress::Sqlite(_) => (options.location.place().display().to_string(), "SQLite"),
+        StoreAddress::Sqlite(_) => (shortened(&options.location.place().display().to_string()), "SQLite"),
         StoreAddress::Postgres(address) => (address.to_string(), "PostgreSQL"),
     };
     let body = html! {

@@ -9,7 +9,7 @@ use crate::completion::answer::{Answer, answer};
 use crate::context::{Context, catch};
 use crate::failure::{Exit, Failure};
 use ops::error::chain;
-use ops::home::location::StoreAddress;
+use ops::home::location::{StoreAddress, shortened};
 use sys::process::user;
 use sys::zone;
 use tui::{Colors, TopError, TopOptions};
@@ -81,15 +81,6 @@ fn check_terminal(context: &Context) -> Result<(), Failure> {
 
 fn store_flag(address: &OsString) -> [String; 2] {
     ["--store".to_owned(), address.to_string_lossy().into_owned()]
-}
-
-/// With `~` for the home directory of the user.
-fn shortened(path: &str) -> String {
-    let home = std::env::var("HOME").unwrap_or_default();
-    match path.strip_prefix(&home) {
-        Some(rest) if !home.is_empty() && (rest.is_empty() || rest.starts_with('/')) => format!("~{rest}"),
-        Some(_) | None => path.to_owned(),
-    }
 }
 
 fn colors(context: &Context) -> Colors {
