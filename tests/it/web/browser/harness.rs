@@ -114,6 +114,9 @@ fn tests_that_share_a_browser_have_profiles_of_their_own_which_end_with_them() {
         assert_eq!([&its, &tab].map(|tab| tab.eval("document.cookie")), [json!("seen=1"), json!("")]);
         assert!(another.faults().is_empty(), "requests of the first test are not those of the second");
         assert!(count_in(&another.protocol.profile) > 0);
+        // What the page still loads must not fail when the server of the other test ends.
+        tab.wait("the page is loaded", "document.readyState === 'complete'");
+        tab.navigate("about:blank");
         // A test that is killed closes no tab.
         std::mem::forget(its);
         another.protocol.profile.clone()

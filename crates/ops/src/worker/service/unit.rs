@@ -44,8 +44,8 @@ pub fn unit(service: &Service) -> Result<String, ServiceError> {
     if *scope == Scope::System {
         if service.is_on_server {
             // `After=` alone does not make systemd wait for the network.
-            let server = "network-online.target\nAfter=network-online.target postgresql.service";
-            let _ = writeln!(unit, "Wants={server}");
+            let _ = writeln!(unit, "Wants=network-online.target");
+            let _ = writeln!(unit, "After=network-online.target postgresql.service");
         }
         let _ = writeln!(unit, "RequiresMountsFor={}", word(home));
     }
